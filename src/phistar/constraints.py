@@ -351,7 +351,8 @@ def _world(model: Model, q: Array, frame: str) -> Array:
 
 def holds_its_place(constraint: Constraint, model: Model) -> bool:
     """Whether it holds a frame wherever that is, by rows that do not depend on the place."""
-    return isinstance(constraint, Point | Weld | Hinge) and constraint.anywhere(model)[1]
+    kinds = Point | Weld | Hinge | Distance
+    return isinstance(constraint, kinds) and constraint.anywhere(model)[1]
 
 
 def require_constraints(given: Sequence[Constraint]) -> None:

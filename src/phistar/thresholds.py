@@ -306,6 +306,18 @@ class Policy:
     """Rows of a matrix product at a time: sums that wait for each other would leave half of the
     arithmetic units idle."""
 
+    tile_sums: int = 24
+    """Sums of a tile of a product of bands, in 32 registers; half as many in 16."""
+
+    max_tile_columns: int = 8
+    """Columns of a tile; half as many in 16 registers."""
+
+    tile_start_products: int = 24
+    """Products in the time that it takes to begin with another tile."""
+
+    max_band_rows: int = 8
+    """Rows of a band, and columns in which the same rows on the right are kept."""
+
     product_column_bytes_per_loop: int = 8192
     """Columns of a product in a loop, which with a few rows stay in the nearest cache."""
 
@@ -426,6 +438,18 @@ class Policy:
     contact_edge_margin: float = 0.01
     """How far beyond a face, as a fraction of the box, a corner of another box still touches it:
     boxes of one size that stand on each other do."""
+
+    smallest_crossing_sine: float = 0.01
+    """Sine of the angle between edges of boxes, or axes of capsules, below which they are parallel:
+    faces and ends of what lies beside each other tell then where they touch."""
+
+    rim_projections: int = 6
+    """Projections onto a cylinder and back by which the nearest point of a capsule's axis is found:
+    20 cm from a rim it is right to 2 mm, where both touch to rounding."""
+
+    contact_side_slant: float = 0.1
+    """Sine of the angle between a normal and the plane across a cylinder's axis up to which its
+    side touches; beyond it its rims do."""
 
     contact_out_of_reach: float = 1e3
     """Gap [m] of a corner that is beside the face it would touch."""

@@ -17,6 +17,7 @@ from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.symbols import (
     D,
     D_root,
+    E_phi,
     E_psi,
     H,
     J_hat,
@@ -40,7 +41,16 @@ from phistar.algorithms.diagonal import ell, m
 from phistar.algorithms.diagonal_dynamics import coriolis_of_zeta, zeta_rate
 from phistar.algorithms.diagonal_rates import zeta
 from phistar.algorithms.equations_of_motion import in_motion
-from phistar.algorithms.linearized import B_D, H_dot, Theta_ddot, Theta_dot, force_column
+from phistar.algorithms.linearized import (
+    B_D,
+    Y_A,
+    H_dot,
+    Theta_ddot,
+    Theta_dot,
+    force_column,
+    innovation_response,
+    innovation_v,
+)
 from phistar.algorithms.linearized_forward import accelerations
 from phistar.algorithms.linearized_inverse import A_D_one_axis, B_D_one_axis, torques
 from phistar.algorithms.link_kinematics import V
@@ -96,6 +106,20 @@ FALSE: dict[str, tuple[str, Expr]] = {
     "JR95 Lemma 7.3: the root without its rate": (
         "normalised_coriolis_of_any_joint",
         D_root.inv @ coriolis_of_zeta(dq, P_dot),
+    ),
+    "innovations with the velocities of links beyond: Ĝ once": (
+        "innovation_by_velocity",
+        H @ psi @ Y_A
+        + H @ (P @ E_phi.T @ phi.T @ (H_dot + Theta_dot) + P_hat @ E_phi.T @ phi.T @ H.T),
+    ),
+    "innovations by φ in place of ψ": (
+        "innovation_by_velocity",
+        H @ phi @ Y_A
+        + H @ (P @ E_phi.T @ phi.T @ (H_dot + Theta_dot) + 2 * P_hat @ E_phi.T @ phi.T @ H.T),
+    ),
+    "accelerations without D⁻¹": (
+        "acceleration_by_velocity_innovations",
+        innovation_response @ D @ innovation_v,
     ),
     "JR95 Identity 7.1: V ×* MV once": (
         "normalised_coriolis",

@@ -10,7 +10,7 @@ import pytest
 
 import phistar
 from phistar.arrays import Array
-from phistar.constraints import Point, Prescribed, Weld
+from phistar.constraints import Distance, Point, Prescribed, Weld
 from phistar.errors import (
     ArgumentError,
     DivergenceError,
@@ -245,6 +245,22 @@ def test_lost_samples_of_driven_robots() -> None:
     assert np.isnan(force[:, [1, 3]]).all()
     none = robot.simulate(q[1], v[1], dt=5e-3, steps=20, constraints=told, on_error="nan")
     assert np.isnan(none.drive_force("slide")).all()
+
+
+def test_each_sample_keeps_its_distance() -> None:
+    """Without a length a rod is as long as it is at the start of each sample; as for good, 1e-9."""
+    arm = phistar.load("panda")
+    q = np.stack([arm.random_configuration(k) for k in range(2)])
+    v, rod = np.zeros((2, arm.nv)), Distance(arm.frame_names[-1])
+    given = {"dt": 1e-3, "steps": 5, "passive": False}
+    sim = arm.simulate(q, v, constraints=[rod], **given)
+    for k in range(2):
+        alone = arm.with_loops(rod, q=q[k]).simulate(q[k], v[k], **given)
+        assert error(sim.q[:, k], alone.q) < 1e-9
+        place = arm.frame_pose(sim.q[:, k], rod.frame)[:, :3, 3]
+        length = np.linalg.norm(place, axis=-1)
+        assert np.abs(length - length[0]).max() < 1e-12
+    assert np.abs(sim.loop_error()).max() < 1e-12
 
 
 def test_steps_keep_their_order_with_arrays() -> None:

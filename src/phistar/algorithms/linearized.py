@@ -161,6 +161,17 @@ Y_A = 2 * P_hat @ H.T + P @ _axis_rates
 """Forces of articulated bodies per unit of joint velocity."""
 Y_B = 2 * P_hat @ Theta_dot + P @ Theta_ddot + force_column
 """Forces of articulated bodies per unit of joint angle."""
+innovation_v = H @ psi @ Y_A + H @ (P @ _ancestors @ _axis_rates + 2 * P_hat @ _ancestors @ H.T)
+"""L⁻¹A_D, innovations of the forces per unit of joint velocity: as ``A_D_columns``, of articulated
+bodies. Entries for joints of different branches are zero."""
+innovation_q = (
+    H @ psi @ (Y_B + K @ F_0)
+    + H @ (P @ _ancestors @ Theta_ddot + 2 * P_hat @ _ancestors @ Theta_dot)
+    - F_0
+)
+"""L⁻¹B_D likewise."""
+innovation_response = L_inv.T @ D.inv
+"""L⁻*D⁻¹, joint accelerations per unit of innovation."""
 Q_hat = 2 * (K_hat.T - K.T @ J_hat)
 """Joint accelerations per unit of velocity of the parent, through M̂ alone."""
 _K_psi = K.T @ psi.T

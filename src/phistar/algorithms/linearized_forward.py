@@ -64,6 +64,9 @@ from phistar.algorithms.linearized import (
     forward_change,
     forward_change_articulated,
     forward_weights,
+    innovation_q,
+    innovation_response,
+    innovation_v,
     w,
 )
 from phistar.algorithms.linearized_inverse import H_ddot
@@ -161,6 +164,46 @@ register_theorem(
             - _joint_term
         ),
         "B_C with M̂ summed beforehand: each term one sweep in, one out",
+        JR93.at("Lemma 4.7"),
+        _BIAS_RULES,
+    )
+)
+register_theorem(
+    Theorem(
+        "innovation_by_velocity",
+        L_inv @ A_D,
+        innovation_v,
+        "the innovations of the forces by velocity are single sweeps of articulated bodies",
+        JR93.at("Lemma 4.7"),
+        GYROSCOPIC_BIAS,
+    )
+)
+register_theorem(
+    Theorem(
+        "innovation_by_configuration",
+        in_motion(L_inv @ B_D),
+        in_motion(innovation_q),
+        "the innovations of the forces by configuration are single sweeps of articulated bodies",
+        JR93.at("Lemma 4.7"),
+        GYROSCOPIC_BIAS,
+    )
+)
+register_theorem(
+    Theorem(
+        "acceleration_by_velocity_innovations",
+        _A_C,
+        innovation_response @ innovation_v,
+        "A_C of innovations: both factors are zero for joints of different branches",
+        JR93.at("Lemma 4.7"),
+        _BIAS_RULES,
+    )
+)
+register_theorem(
+    Theorem(
+        "acceleration_by_configuration_innovations",
+        in_motion(_B_C),
+        in_motion(innovation_response @ innovation_q),
+        "B_C of innovations: both factors are zero for joints of different branches",
         JR93.at("Lemma 4.7"),
         _BIAS_RULES,
     )

@@ -178,6 +178,8 @@ class OutputBundle:
             spin and, if any, own part of the others (``sweeps.split_matrices``). An alternative for
             matrices of the same name.
         factors: L⁻¹ and D⁻¹, if the left matrix of all products is L⁻*D⁻¹L⁻¹: an alternative to it.
+        innovations: L⁻*D⁻¹, and by name matrices of which minus its product with them is the matrix
+            of that name: an alternative to the products and the left matrix.
     """
 
     vectors: str
@@ -185,6 +187,7 @@ class OutputBundle:
     products: Mapping[str, tuple[str, str]]
     split: tuple[str, Mapping[str, tuple[Expr, ...]]] | None = None
     factors: tuple[Expr, Expr] | None = None
+    innovations: tuple[Expr, Mapping[str, Expr]] | None = None
 
 
 FACTORS: Mapping[Expr, tuple[Expr, Expr]] = {mass_matrix_inverse.result: (L_inv, D.inv)}
@@ -205,6 +208,14 @@ BUNDLES: Mapping[str, OutputBundle] = LazyTable(
             BUNDLES["linearize_product"],
             split=BUNDLES["linearize_split"].split,
             factors=FACTORS[mass_matrix_inverse.result],
+            innovations=(
+                linearized.innovation_response,
+                {
+                    "vdot_tau": -L_inv,
+                    "vdot_q": in_forward_motion(linearized.innovation_q),
+                    "vdot_v": in_motion(linearized.innovation_v),
+                },
+            ),
         ),
         "linearize_product": lambda: OutputBundle(
             "forward_dynamics",

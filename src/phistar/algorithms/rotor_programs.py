@@ -124,12 +124,19 @@ def _with_rotors(bundle: OutputBundle) -> OutputBundle:
     matrices = {name: subtract_rotor_force(x) for name, x in bundle.matrices.items()}
     if "tau_v" in matrices:
         matrices["tau_v"] += _rotor_force_by_v
+    innovations = bundle.innovations
+    if innovations is not None:
+        response, found = innovations
+        rights = {name: subtract_rotor_force(x) for name, x in found.items()}
+        rights["vdot_v"] += L_inv @ _rotor_force_by_v
+        innovations = response, rights
+    bundle = replace(bundle, matrices=matrices, innovations=innovations)
     if bundle.split is None:
-        return replace(bundle, matrices=matrices)
+        return bundle
     inverse, parts = bundle.split
     split = {name: tuple(map(subtract_rotor_force, terms)) for name, terms in parts.items()}
     split["vdot_v"] = (*split["vdot_v"], -_rotor_force_by_v)
-    return replace(bundle, matrices=matrices, split=(inverse, split))
+    return replace(bundle, split=(inverse, split))
 
 
 def rotor_lagged_step() -> Outputs:

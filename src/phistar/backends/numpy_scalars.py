@@ -114,19 +114,27 @@ def _row_loop_lines(repeat: RowLoop, results: Mapping[str, str]) -> Iterator[str
 def _product_lines(product: MatrixProduct, result: str) -> Iterator[str]:
     """Minus the left matrix times the right one, whose numbers that are not zero are kept."""
     rows, inner, columns = product.rows, product.inner, len(product.right_slots)
-    places = [
+    filled = [
         (k, j, slot) for j, column in enumerate(product.right_slots) for k, slot in column.items()
     ]
-    yield f"    left = kept[..., {product.left_slot}:{product.left_slot + rows * inner}]"
+    yield f"    left = np.zeros((*batch, {rows}, {inner}), dtype)"
+    for band in product.all_bands:
+        shape = len(band.rows), len(band.inner)
+        taken = f"kept[..., {band.left_slot}:{band.left_slot + shape[0] * shape[1]}]"
+        places = f"{[[i] for i in band.rows]}, {list(band.inner)}"
+        yield f"    left[..., {places}] = {taken}.reshape((*batch, *{shape}))"
     yield f"    right = np.zeros((*batch, {inner}, {columns}), dtype)"
-    if places:
-        k, j, slots = zip(*places, strict=True)
+    if filled:
+        k, j, slots = zip(*filled, strict=True)
         yield f"    right[..., {list(k)}, {list(j)}] = kept[..., {list(slots)}]"
-    yield f"    product = left.reshape((*batch, {rows}, {inner})) @ right"
+    yield "    product = left @ right"
     yield f"    {result}[...] = -product.reshape({result}.shape)"
     if product.known:
         entries, kept = list(product.known), list(product.known.values())
         yield f"    {result}[..., {entries}] = kept[..., {kept}]"
+    if product.mirrored:
+        entries, others = list(product.mirrored), list(product.mirrored.values())
+        yield f"    {result}[..., {entries}] = {result}[..., {others}]"
 
 
 class NumpyScalarCode(Executable):

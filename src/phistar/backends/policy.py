@@ -222,10 +222,10 @@ class BundleWork:
         if few:
             return "fused, products unrolled", f"products unrolled: {text} are"
         ratio = POLICY.max_branch_time_ratio
-        why = f"products or branches: {text} are unrolled, branches below {ratio:g} of the time"
+        why = f"innovations or branches: {text} are unrolled, branches below {ratio:g} of the time"
         most = POLICY.max_operations_factored
-        why = f"{why}; of parts, products up to {_number(most)} operations by factors of 𝓜⁻¹"
-        return "fused, products or branches", why
+        why = f"{why}; of parts, up to {_number(most)} operations by factors of 𝓜⁻¹"
+        return "fused, innovations or branches", why
 
 
 @dataclass(frozen=True)

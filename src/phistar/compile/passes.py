@@ -31,6 +31,7 @@ from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.lower import lower
 from phistar.sweeps.matrix_requests import (
     Full,
+    InnovationForms,
     LoweredBundle,
     MatrixCandidate,
     MatrixForm,
@@ -65,6 +66,7 @@ class Draft:
         forms: The candidates as sweeps.
         split: Matrices from single sweeps, an alternative to others.
         factors: Those of the matrix, or of the left one of products: an alternative to it.
+        innovations: Another way to products, with their left matrix.
     """
 
     request: Request
@@ -79,6 +81,7 @@ class Draft:
     forms: Mapping[str, tuple[MatrixForm, ...]] = field(default_factory=dict)
     split: SplitMatrices | None = None
     factors: tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None = None
+    innovations: InnovationForms | None = None
 
     @classmethod
     def of(cls, request: Request) -> Draft:
@@ -96,8 +99,8 @@ class Draft:
         """A bundle after the last pass that knows no robot."""
         assert isinstance(self.request, Bundle)
         assert self.schedule is not None
-        products = self.request.wanted.products
-        return LoweredBundle(self.schedule, self.forms, products, self.split, self.factors)
+        rest = self.request.wanted.products, self.split, self.factors, self.innovations
+        return LoweredBundle(self.schedule, self.forms, *rest)
 
 
 def _check(draft: Draft) -> Draft:
@@ -157,7 +160,13 @@ def _schedule(draft: Draft) -> Draft:
     if sweeps is not None and isinstance(asked, Vectors) and asked.schedule == "parallel":
         rounds = parallel_schedule(sweeps)
     return replace(
-        draft, schedule=sweeps, parallel=rounds, forms=forms, split=split, factors=factors
+        draft,
+        schedule=sweeps,
+        parallel=rounds,
+        forms=forms,
+        split=split,
+        factors=factors,
+        innovations=_innovations(draft),
     )
 
 
@@ -180,6 +189,22 @@ def _factors(draft: Draft) -> tuple[Sequence[MatrixForm], Sequence[MatrixForm]] 
         return None
     lower, pivots = (matrix_forms(each, draft.part) for each in given)
     return lower, pivots
+
+
+def _innovations(draft: Draft) -> InnovationForms | None:
+    """Forms of both factors of products with innovations, if a bundle has some."""
+    request = draft.request
+    if not isinstance(request, Bundle) or request.wanted.innovations is None:
+        return None
+    response, found = request.wanted.innovations
+    rights = {name: _column_forms(each, transposed=False) for name, each in found.items()}
+    return _column_forms(response, transposed=True), rights
+
+
+def _column_forms(expr: Expr, transposed: bool) -> list[MatrixForm]:
+    """The walks of an operator itself, or of its adjoint: others take more operations."""
+    found = (each for each in matrix_candidates(expr, Full()) if each.name == "columns")
+    return [each.scheduled(each.lowered()) for each in found if each.transposed == transposed]
 
 
 @dataclass(frozen=True)
@@ -273,6 +298,17 @@ def _expression_lines(draft: Draft) -> Iterator[str]:
     if isinstance(draft.request, Bundle):
         for name, (left, right) in draft.request.wanted.products.items():
             yield f"{name} = -{left} {right}"
+        yield from _innovation_lines(draft.request)
+
+
+def _innovation_lines(request: Bundle) -> Iterator[str]:
+    if request.wanted.innovations is None:
+        return
+    response, found = request.wanted.innovations
+    yield "or, where these are not multiplied out,"
+    for name, each in found.items():
+        yield f"{name} = -({expression_text(response)}) ({expression_text(each)})"
+    yield from let_lines(found.values())
 
 
 def _stream_lines(draft: Draft) -> Iterator[str]:
@@ -293,6 +329,12 @@ def _sweep_lines(draft: Draft) -> Iterator[str]:
         for form in forms:
             yield f"{name} by {_title(form)}, on a unit column"
             yield to_text(form.schedule)
+    if draft.innovations is not None:
+        response, found = draft.innovations
+        for name, forms in {"response": response, **found}.items():
+            for form in forms:
+                yield f"innovations, {name} by {_title(form)}, on a unit column"
+                yield to_text(form.schedule)
     if draft.split is not None:
         yield f"{', '.join(draft.split.matrices)} by single sweeps along branches"
         yield to_text(draft.split.schedule)

@@ -85,7 +85,10 @@ class Held:
             if coupling.name in self.positions:
                 error[..., own.start] -= self.positions[coupling.name]
         for number, joint, own in system.joints():
-            if joint.name in self.positions:
+            if joint.name in self.positions and joint.kind == "distance":
+                told = LOOP_KINDS[joint.kind].error(joint, self.positions[joint.name])
+                error[..., own] -= told  # the distance is that of the poses
+            elif joint.name in self.positions:
                 place = pose_inverse(self.positions[joint.name])
                 left = pose_product(place, rows.relative[..., number, :, :])
                 error[..., own] = LOOP_KINDS[joint.kind].error(joint, left)

@@ -119,8 +119,9 @@ def _root(body: Body, carries: bool) -> FloatingRoot:
     ball = np.abs(inertia - inertia[0, 0] * np.eye(3)).max() <= _ROUND * size
     if carries or ball or any(body.armature):
         return FloatingRoot(q, v, center)
-    inverse = np.linalg.inv(inertia / size) / size
-    return FloatingRoot(q, v, center, _rows(inertia), _rows(inverse))
+    rows = _rows(inertia)
+    inverse = _inverse(rows)
+    return FloatingRoot(q, v, center, rows if inverse else None, inverse)
 
 
 def carried_velocity(model: Model, v: Array, h: float) -> Array:
@@ -172,3 +173,16 @@ def _turned(turn: Entries, x: Entries, ops: Ops) -> list[Number]:
 
 def _rows(matrix: Sequence[Sequence[float]] | Array) -> Rows:
     return tuple(tuple(float(x) for x in row) for row in matrix)
+
+
+def _inverse(rows: Rows) -> Rows | None:
+    """Of a symmetric 3 x 3 matrix, by cofactors: a number of programs, which no library rounds.
+
+    None of a rod's, which nothing turns about its axis.
+    """
+    x, y, z = rows
+    cofactors = cross(y, z), cross(z, x), cross(x, y)
+    determinant = float(dot(x, cofactors[0]))
+    if determinant <= _ROUND * max(x[0], y[1], z[2]) ** 3:
+        return None
+    return tuple(tuple(float(each / determinant) for each in row) for row in cofactors)

@@ -78,7 +78,11 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
 def _matrix_product(product: MatrixProduct, work: Array) -> Array:
     """Minus the left matrix times the right one, rows one after the other."""
     rows, inner = product.rows, product.inner
-    left = work[:, product.left_slot : product.left_slot + rows * inner].reshape(-1, rows, inner)
+    left = np.zeros((len(work), rows, inner), work.dtype)
+    for band in product.all_bands:
+        shape = len(band.rows), len(band.inner)
+        kept = work[:, band.left_slot : band.left_slot + shape[0] * shape[1]]
+        left[:, np.array(band.rows)[:, None], np.array(band.inner)] = kept.reshape(-1, *shape)
     right = np.zeros((len(work), inner, len(product.right_slots)), work.dtype)
     for j, column in enumerate(product.right_slots):
         for row, slot in column.items():
@@ -86,6 +90,8 @@ def _matrix_product(product: MatrixProduct, work: Array) -> Array:
     found = np.asarray(-(left @ right)).reshape(len(work), -1)
     for entry, slot in product.known.items():
         found[:, entry] = work[:, slot]
+    for entry, other in product.mirrored.items():
+        found[:, entry] = found[:, other]
     return found
 
 

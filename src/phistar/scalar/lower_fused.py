@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from phistar.errors import LoweringError
 from phistar.model.components import GROUND
@@ -21,6 +22,7 @@ from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.graph import WORK, Scalar, Value
 from phistar.scalar.linear.sparse_entries import (
     MatrixEntries,
+    SparseRows,
     congruence,
     count_congruence,
     nonzero_columns,
@@ -36,8 +38,16 @@ from phistar.scalar.lower import (
     trace_context,
     uniform_link_numbers,
 )
-from phistar.scalar.lower_matrix import MatrixTracer, cheapest_form
-from phistar.scalar.program import BasicBlock, MatrixProduct, RowLoop, Signature, Store, Unrolled
+from phistar.scalar.lower_matrix import FULL_MATRIX, MatrixTracer, cheapest_form
+from phistar.scalar.program import (
+    BasicBlock,
+    MatrixProduct,
+    ProductBand,
+    RowLoop,
+    Signature,
+    Store,
+    Unrolled,
+)
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.branch_rows import BranchRows
 from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
@@ -48,7 +58,7 @@ from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace, output_stores
 from phistar.scalar.trace.wrench_stiffness import stiffness
 from phistar.sweeps.ir import StreamProgram
-from phistar.sweeps.matrix_requests import LoweredBundle, MatrixForm
+from phistar.sweeps.matrix_requests import Block, LoweredBundle, MatrixForm, Request
 from phistar.thresholds import POLICY
 
 Places = Sequence[tuple[int, int]]
@@ -110,9 +120,9 @@ def to_fused(
     rest = (assembly, model, absent, options, wrenches, part)
     if not assembly.matrices and assembly.split is not None:
         return _BranchTracer(*rest).program()
-    first = _ProductTracer(*rest)
-    multiplied = first.program()
     turned = wrenches is not None and wrenches.turn
+    first = (_ProductTracer if turned else _product_tracer(assembly, model, part))(*rest)
+    multiplied = first.program()
     if turned or not multiplied.products:
         return multiplied
     lefts = {left for left, _ in assembly.products.values()}
@@ -127,6 +137,17 @@ def to_fused(
         return multiplied
     solved = _FactorTracer(*rest).program()
     return solved if _count_operations(solved) < operations else multiplied
+
+
+def _product_tracer(
+    assembly: LoweredBundle, model: Model, part: BundlePart | None
+) -> type[_ProductTracer]:
+    """How products are made: by innovations where they are too large to be multiplied out."""
+    wanted = assembly.outputs if part is None else part.names
+    if assembly.innovations is None or assembly.products.keys().isdisjoint(wanted):
+        return _ProductTracer
+    size = sum(body.joint_kind.nv for body in model.bodies)
+    return _ProductTracer if size <= POLICY.max_product_rows_unrolled else _InnovationTracer
 
 
 def _estimate_time(program: Unrolled) -> int:
@@ -264,10 +285,10 @@ class _ProductTracer(_FusedTracer):
             else:
                 self._product(name, left, right, found, kept)
 
-    def _matrix(self, forms: Sequence[MatrixForm]) -> MatrixEntries:
+    def _matrix(self, forms: Sequence[MatrixForm], request: Request = FULL_MATRIX) -> MatrixEntries:
         form = cheapest_form(forms, self.links)
         self.used.append(form)
-        rest = (self.links, self.model, (), self.absent)
+        rest = (self.links, self.model, (), self.absent, request)
         return MatrixTracer(
             form, *rest, traced_links=self.traced_links, link_force=self._link_force
         ).entries()
@@ -359,6 +380,145 @@ class _ProductTracer(_FusedTracer):
             if link.parent in above:
                 above.add(link.index)
         return sum(self.links[k].mass for k in sorted(above))
+
+
+class _InnovationTracer(_ProductTracer):
+    """Products with innovations: of two matrices that are zero for joints of different branches.
+
+    Rows of the left one that follow one another are a band, with the columns of all of them; so
+    are rows on the right, each with the columns in which one of them is not zero.
+    """
+
+    def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
+        assert self.assembly.innovations is not None
+        self.used: list[MatrixForm] = []
+        response, found = self.assembly.innovations
+        left = nonzero_rows(self._matrix(response))
+        self.bands = banded_rows([frozenset(left[i]) for i in range(self.size)])
+        bands = self._left_bands(left)
+        for name in self.part.names:
+            entries = self._matrix(found[name])
+            known = self._known(name)
+            slots = self._right_slots(entries, known.keys())
+            across = len(self.part.columns)
+            kept = {
+                n * across + place: self._spill(-known[j][i])
+                for place, j in enumerate(self.part.columns)
+                for n, i in enumerate(self.part.rows)
+                if i in known.get(j, {})
+            }
+            mirrored = _mirrored(self.size) if self._is_mirrored(name) else {}
+            rows = len(self.part.rows)
+            self.products.append(
+                MatrixProduct(name, 0, rows, slots, self.size, kept, bands, mirrored)
+            )
+        programs = [form.schedule.program for form in self.used]
+        return programs, {form.argument for form in self.used}
+
+    def _is_mirrored(self, name: str) -> bool:
+        """Whether a matrix is wanted whole, and is symmetric."""
+        return self.is_whole and name not in self.assembly.products
+
+    def _left_bands(self, left: SparseRows) -> list[ProductBand]:
+        """The wanted rows on the left, kept."""
+        found = []
+        for band in _runs_within(self.part.rows, self.bands):
+            chosen = [left[self.part.rows[n]] for n in band]
+            inner = sorted({k for row in chosen for k in row})
+            first = self.slots
+            for row in chosen:
+                for k in inner:
+                    self._spill(row.get(k, 0.0))
+            found.append(ProductBand(band, inner, first))
+        return found
+
+    def _right_slots(self, entries: MatrixEntries, others: Set[int]) -> list[dict[int, int]]:
+        """Slots of a right matrix, for each wanted column; none for some columns.
+
+        Blocks are kept whole, if not zero.
+        """
+        rows, across = nonzero_rows(entries), self.part.columns
+        slots: list[dict[int, int]] = [{} for _ in across]
+        for run in _runs_within(across, self.bands):
+            places = [n for n in run if across[n] not in others]
+            for band in self.bands:
+                if any(across[n] in rows.get(k, {}) for k in band for n in places):
+                    for k in band:
+                        for n in places:
+                            slots[n][k] = self._spill(rows.get(k, {}).get(across[n], 0.0))
+        return slots
+
+    def _known(self, name: str) -> dict[int, dict[int, Scalar]]:
+        """Columns of minus the product along which a free base falls with all that it carries."""
+        found: dict[int, dict[int, Scalar]] = {}
+        _, right = self.assembly.products.get(name, ("", ""))
+        for root in self._free_roots() if right else ():
+            block = self._matrix(self.assembly.matrices[right], Block(root.index, root.index))
+            for j in range(root.v, root.v + 6):
+                solved = self._falling(right, j, block)
+                if solved is not None:
+                    found[j] = solved
+        return found
+
+
+def banded_rows(supports: Sequence[frozenset[int]]) -> list[range]:
+    """Rows and columns that follow one another, cut so that products by blocks take little time.
+
+    At first, those which are related to the same others are together; bands are joined as long as
+    that gains time.
+
+    Args:
+        supports: The columns in which each row of the left matrix is not zero: those of the joints
+            that carry it, and of its own. Rows of right matrices have them, and those in whose
+            support they are.
+    """
+    size = len(supports)
+    related = [
+        {k for k in range(size) if k in supports[i] or i in supports[k]} for i in range(size)
+    ]
+    cuts = [0, *(i for i in range(1, size) if related[i] != related[i - 1]), size]
+    bands = [x for a, b in pairwise(cuts) for x in _even_ranges(a, b)]
+
+    def time(bands: Sequence[range]) -> int:
+        inner = [frozenset().union(*(supports[i] for i in band)) for band in bands]
+        blocks = [frozenset().union(*(related[i] for i in band)) for band in bands]
+        return sum(
+            -(-len(a) // 3) * (3 * len(b) * len(x & y) + POLICY.tile_start_products)
+            for a, x in zip(bands, inner, strict=True)
+            for b, y in zip(bands, blocks, strict=True)
+        )
+
+    best = time(bands)
+    while True:
+        joined = [
+            [*bands[:n], range(a.start, b.stop), *bands[n + 2 :]]
+            for n, (a, b) in enumerate(pairwise(bands))
+            if b.stop - a.start <= POLICY.max_band_rows
+        ]
+        times = [time(each) for each in joined]
+        if not times or min(times) >= best:
+            return bands
+        best = min(times)
+        bands = joined[times.index(best)]
+
+
+def _even_ranges(start: int, stop: int) -> list[range]:
+    """As few ranges as rows of a band allow, about as long as each other."""
+    parts = -(-(stop - start) // POLICY.max_band_rows)
+    cuts = [start + n * (stop - start) // parts for n in range(parts + 1)]
+    return [range(a, b) for a, b in pairwise(cuts)]
+
+
+def _runs_within(numbers: Sequence[int], bands: Sequence[range]) -> list[range]:
+    """Places of numbers that follow one another within a band."""
+    band_of = {i: n for n, band in enumerate(bands) for i in band}
+    cuts = [n for n in range(1, len(numbers)) if band_of[numbers[n]] != band_of[numbers[n - 1]]]
+    return [range(a, b) for a, b in pairwise([0, *cuts, len(numbers)])]
+
+
+def _mirrored(size: int) -> dict[int, int]:
+    """Entries below the diagonal, and those across it."""
+    return {i * size + j: j * size + i for i in range(size) for j in range(i)}
 
 
 class _FactorTracer(_ProductTracer):

@@ -11,7 +11,7 @@ matrix{k, j}[1] = n9    row 1 of link k in column j; matrix{j, k}[1] its mirror 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from phistar.scalar.graph import FORWARD, TABLE, WORK, Graph, Scalar, Value
 from phistar.scalar.program import (
@@ -21,6 +21,7 @@ from phistar.scalar.program import (
     ScalarProgram,
     Signature,
     Unrolled,
+    consecutive_runs,
     count_arithmetic,
 )
 from phistar.scalar.robot.link_relations import AT
@@ -53,15 +54,27 @@ def _unrolled_lines(program: Unrolled) -> Iterator[str]:
     yield from _block_lines(program.block, "")
     for product in program.products:
         filled = sum(map(len, product.right_slots))
-        shape = f"{product.rows} x {product.inner} at slot {product.left_slot}"
+        kept = "in bands" if product.bands else f"at slot {product.left_slot}"
+        shape = f"{product.rows} x {product.inner} {kept}"
         right_slots = f"{len(product.right_slots)} columns with {filled} numbers"
         yield f"{product.output} = -({shape}) ({right_slots})"
+        for band in product.bands:
+            rows, inner = _few(band.rows), _few(band.inner)
+            yield f"    rows {rows} at slot {band.left_slot}, by columns {inner}"
         for entry, slot in product.known.items():
             yield f"{product.output}[{entry}] = slot {slot}"
+        if product.mirrored:
+            yield f"    {len(product.mirrored)} entries are those across the diagonal"
     for repeat in program.row_loops:
         what = "rounds" if repeat.in_order else "rows"
         yield f"for {what} {repeat.rows.start} to {repeat.rows.stop - 1}:"
         yield from _block_lines(repeat.block, "  ")
+
+
+def _few(numbers: Sequence[int]) -> str:
+    """Numbers in order, as runs."""
+    runs = consecutive_runs(numbers)
+    return ", ".join(f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in runs)
 
 
 def _signature(signature: Signature) -> str:

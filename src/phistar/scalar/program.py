@@ -17,7 +17,7 @@ for each way in which a link may stand to the link at which the column begins.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -124,6 +124,21 @@ class BasicBlock:
 
 
 @dataclass(frozen=True)
+class ProductBand:
+    """Some rows of the left matrix of a product, zero but for the same columns.
+
+    Attributes:
+        rows: The rows of the product that come of them.
+        inner: The columns, in order.
+        left_slot: The slot of the first entry; of each row follow as many as there are columns.
+    """
+
+    rows: Sequence[int]
+    inner: Sequence[int]
+    left_slot: int
+
+
+@dataclass(frozen=True)
 class MatrixProduct:
     """A matrix that is minus the product of two others, whose numbers an unrolled program kept.
 
@@ -136,6 +151,8 @@ class MatrixProduct:
         left_columns: Columns of the left matrix; 0: as many as rows.
         known: Entries of the result that are not multiplied but were kept, and their slots. They
             stand in columns whose column of the right matrix is empty.
+        bands: All rows of a left matrix of which other numbers than these are zero and not kept.
+        mirrored: Entries of the result that are not multiplied but equal to others.
     """
 
     output: str
@@ -144,18 +161,34 @@ class MatrixProduct:
     right_slots: Sequence[Mapping[int, int]]
     left_columns: int = 0
     known: Mapping[int, int] = field(default_factory=dict)
+    bands: Sequence[ProductBand] = ()
+    mirrored: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def inner(self) -> int:
         """Columns of the left matrix, which are rows of the right one."""
         return self.left_columns or self.rows
 
+    @cached_property
+    def all_bands(self) -> Sequence[ProductBand]:
+        """The bands; one where all of the left matrix is kept."""
+        return self.bands or (ProductBand(range(self.rows), range(self.inner), self.left_slot),)
+
+    def columns_of(self, band: ProductBand) -> Iterator[tuple[int, Sequence[int]]]:
+        """Columns of the result in which a band is multiplied, and with which rows on the right."""
+        across = len(self.right_slots)
+        for j, column in enumerate(self.right_slots):
+            if not all(i * across + j in self.mirrored for i in band.rows):
+                yield j, [k for k in band.inner if k in column]
+
     def count(self) -> Counter[str]:
         """Operations on a sample."""
-        filled = sum(map(len, self.right_slots))
-        empty = sum(not column for column in self.right_slots)
-        additions = self.rows * (filled - len(self.right_slots) + empty)
-        return Counter(mul=self.rows * filled, add=additions)
+        found: Counter[str] = Counter()
+        for band in self.all_bands:
+            for _, read in self.columns_of(band):
+                found["mul"] += len(band.rows) * len(read)
+                found["add"] += len(band.rows) * max(0, len(read) - 1)
+        return found
 
 
 @dataclass(frozen=True)
@@ -439,3 +472,13 @@ def entry_start(links: LinkTable, base: str, k: int) -> int:
     if base in ("body", "frame"):
         return 6 * (k if base == "body" else k - len(links) + links.frames)
     return (links.q if base == "q" else links.v)[k]
+
+
+def consecutive_runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Where numbers that follow one another begin and stop."""
+    found = sorted(numbers)
+    first = 0
+    for i, number in enumerate(found):
+        if i + 1 == len(found) or found[i + 1] != number + 1:
+            yield found[first], number + 1
+            first = i + 1

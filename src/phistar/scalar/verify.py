@@ -162,7 +162,13 @@ def _verify_unrolled(program: Unrolled) -> None:
 
 def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -> None:
     where = f"product {product.output}"
-    read = {*range(product.left_slot, product.left_slot + product.rows * product.inner)}
+    read: set[int] = set()
+    if sorted(i for band in product.all_bands for i in band.rows) != list(range(product.rows)):
+        raise VerifyError(f"{where}: bands are not all rows of the left matrix, each once")
+    for band in product.all_bands:
+        if not all(_is_entry(k, product.inner) for k in band.inner):
+            raise VerifyError(f"{where}: a band has columns that the left matrix does not have")
+        read.update(range(band.left_slot, band.left_slot + len(band.rows) * len(band.inner)))
     for column in product.right_slots:
         if not all(_is_entry(row, product.inner) for row in column):
             raise VerifyError(f"{where}: a column has rows that the left matrix does not have")
@@ -172,6 +178,10 @@ def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -
         if not _is_entry(row, product.rows) or product.right_slots[j]:
             raise VerifyError(f"{where}: entry {entry} is known, and multiplied or not there")
         read.add(slot)
+    for entry, other in product.mirrored.items():
+        copies = other in product.mirrored or other in product.known
+        if copies or not _is_entry(other, product.rows * len(product.right_slots)):
+            raise VerifyError(f"{where}: entry {entry} is that at {other}, which is not multiplied")
     if not read <= kept:
         raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
     for entry in range(product.rows * len(product.right_slots)):

@@ -30,7 +30,7 @@ from phistar.compile import (
 from phistar.errors import LoopOpenError, LoopVelocityError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
 from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
-from phistar.loops.constrained_dynamics import require_on_loops
+from phistar.loops.constrained_dynamics import pushing, require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
@@ -46,7 +46,6 @@ from phistar.loops.traced_rows import (
 )
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
-from phistar.model.wrenches import Wrenches
 from phistar.sim.divergence import parking_configuration
 from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts, rates_key
 from phistar.sim.numpy_stepper import NumpyStepper
@@ -106,17 +105,19 @@ class LoopVelocity(Velocity):
         """The same, moving as it is told at time t."""
         held = self.held_at(t)
         dt = self.implicit_dt
-        if dt is not None and self.is_free:
+        if self.wrenches is not None:
+            tau = tau + pushing(self.model, q, self.wrenches)
+        if dt is not None and self.drives is None:
             key = ("loop_implicit_dynamics", self.smooth)
             found = run_traced(self.model, key, q, x, tau, np.atleast_1d(dt))
             if found is not None:
                 return x, found
         total = self.total_force(q, x, tau)
         if dt is None:
-            return x, loop_accelerations(self.model, q, x, total, self.wrenches, held)
+            return x, loop_accelerations(self.model, q, x, total, held)
         added, K = implicit_numbers(self.model, self.smooth, dt)
         total = total - (dt * K) * x
-        return x, loop_accelerations(self.model, q, x, total, self.wrenches, held, added)
+        return x, loop_accelerations(self.model, q, x, total, held, added)
 
     @property
     def settles(self) -> bool:
@@ -145,7 +146,6 @@ def loop_accelerations(
     q: Array,
     v: Array,
     tau: Array,
-    wrenches: Wrenches | None = None,
     held: Held = NOT_HELD,
     added: Array | None = None,
 ) -> Array:
@@ -153,7 +153,7 @@ def loop_accelerations(
 
     ``added``: more inertia of joints (..., nv).
     """
-    if wrenches is None and not held.drives and added is None:
+    if not held.drives and added is None:
         key = dynamics_key(ANYWHERE)
         entry = entries(model).get(key)
         found = None if entry is None else entry(q, v, tau)
@@ -163,7 +163,7 @@ def loop_accelerations(
             return found
     rows = held.driven(model, motion_at(model, q, v))
     rank = usual_rank(model) if held.rank is None else held.rank
-    return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias, added))
+    return accelerations(LoopProblem(model, q, v, tau, None, rows, rank, -rows.bias, added))
 
 
 def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:

@@ -89,15 +89,22 @@ class Simulates:
             NotFiniteError: A number is not finite, or becomes so.
             SingularHingeError: A joint moves no inertia.
         """
-        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
-            entry: Any = None
-            if type(scheme) is str and (passive is True or passive is False):
-                key = self._step_keys[passive].get(scheme)
-                entry = None if key is None else self._entries.get(key)
-            if entry is not None and on_error is RAISE and type(q) is np.ndarray and 0 < q.ndim < 3:
-                rows = number_rows(dt, len(q) if q.ndim == 2 else None)
-                if (found := entry(q, v, tau, rows)) is not None:
-                    return found["q_next"], found["v_next"]
+        if (
+            forces is None
+            and reference == "world_aligned"
+            and on_error is RAISE
+            and type(scheme) is str
+            and type(q) is np.ndarray
+            and 0 < q.ndim < 3
+            and isinstance(dt, float)
+            and dt > 0.0
+            and (passive is True or passive is False)
+        ):
+            # No scheme, no key; no entry has it.
+            entry: Any = self._entries.get(self._step_keys[passive].get(scheme))
+            rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+            if entry is not None and (found := entry(q, v, tau, rows)) is not None:
+                return found["q_next"], found["v_next"]
         if on_error != "raise":
             call = partial(self.step, dt=dt, scheme=scheme, reference=reference, passive=passive)
             return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)

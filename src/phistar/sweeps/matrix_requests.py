@@ -149,6 +149,10 @@ class MatrixForm:
         return ARGUMENTS[self.domain].name
 
 
+InnovationForms = tuple[Sequence[MatrixForm], Mapping[str, Sequence[MatrixForm]]]
+"""Forms of a left matrix, and by name of right ones."""
+
+
 @dataclass(frozen=True, eq=False)
 class LoweredBundle:
     """What is wanted together.
@@ -161,6 +165,7 @@ class LoweredBundle:
         split: Matrices that come from single walks along branches; the same ones as the others, if
             there are any: either way will do.
         factors: Forms of L⁻¹ and D⁻¹, if the left matrix of all products is L⁻*D⁻¹L⁻¹.
+        innovations: Forms of L⁻*D⁻¹, and of what minus its product with gives matrices, by name.
     """
 
     vectors: Schedule
@@ -168,6 +173,7 @@ class LoweredBundle:
     products: Mapping[str, tuple[str, str]]
     split: SplitMatrices | None = None
     factors: tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None = None
+    innovations: InnovationForms | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:

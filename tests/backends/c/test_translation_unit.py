@@ -34,6 +34,7 @@ from phistar.scalar.program import (
     LinkTable,
     Looped,
     MatrixProduct,
+    ProductBand,
     RowLoop,
     ScalarProgram,
     Signature,
@@ -427,6 +428,28 @@ def test_products_of_matrices(build: Callable[..., Any]) -> None:
     got = build(program)({"x": np.array([[10.0, 100.0]])})
     assert got["y"].tolist() == [[-10.0, 0.0, -200.0, -30.0, 0.0, -400.0]]
     assert got["z"].tolist() == [[1000.0]]
+
+
+def test_products_of_bands(build: Callable[..., Any]) -> None:
+    """-(1 0 0; 2 x 0; 3 0 4) (1 y 7; 0 1 0; 0 0 1), below the diagonal what is above it.
+
+    The bands are row 0, and rows 1 and 2.
+    """
+    graph = Graph()
+    x, y = graph.load("x", 0), graph.load("x", 1)
+    kept = [1.0, 2.0, x, 0.0, 3.0, 0.0, 4.0, 1.0, y, 7.0, 1.0, 1.0]
+    stores = [Store("work", i, "", value) for i, value in enumerate(kept)]
+    bands = [ProductBand([0], [0], 0), ProductBand([1, 2], [0, 1, 2], 1)]
+    columns = [{0: 7}, {0: 8, 1: 10}, {0: 9, 2: 11}]
+    mirrored = {3: 1, 6: 2, 7: 5}
+    product = MatrixProduct("y", 0, 3, columns, bands=bands, mirrored=mirrored)
+    signature = Signature({"x": 2}, {"y": 9})
+    program = Unrolled(signature, BasicBlock(graph, stores), (product,), 12)
+    given = {"x": np.array([[10.0, 100.0]])}
+    above = -np.array([[1.0, 100.0, 7.0], [0.0, 210.0, 14.0], [0.0, 0.0, 25.0]])
+    expected = np.triu(above) + np.triu(above, 1).T
+    assert run(program, given)["y"].tolist() == [expected.ravel().tolist()]
+    assert build(program)(given)["y"].tolist() == [expected.ravel().tolist()]
 
 
 def test_loops_over_rows(build: Callable[..., Any]) -> None:

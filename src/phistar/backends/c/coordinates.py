@@ -154,7 +154,7 @@ class _UnrolledChange:
 
     def _left_slot(self, slot: int) -> int:
         """Rows of the left matrices of products move, so that those of the products do."""
-        for product in self.program.products:
+        for product in (each for each in self.program.products if not each.bands):
             row, k = divmod(slot - product.left_slot, product.rows)
             if 0 <= row < product.rows:
                 return product.left_slot + self.places[row] * product.rows + k
@@ -163,11 +163,17 @@ class _UnrolledChange:
     def _product(self, product: MatrixProduct) -> MatrixProduct:
         columns = dict(zip(self.places, product.right_slots, strict=True))
         size = len(columns)
-        known = {
-            self.places[entry // size] * size + self.places[entry % size]: slot
-            for entry, slot in product.known.items()
-        }
-        return replace(product, right_slots=[columns[j] for j in range(size)], known=known)
+
+        def moved(entry: int) -> int:
+            return self.places[entry // size] * size + self.places[entry % size]
+
+        return replace(
+            product,
+            right_slots=[columns[j] for j in range(size)],
+            known={moved(entry): slot for entry, slot in product.known.items()},
+            bands=[replace(x, rows=[self.places[i] for i in x.rows]) for x in product.bands],
+            mirrored={moved(entry): moved(other) for entry, other in product.mirrored.items()},
+        )
 
     def _single_rows(self, loop: RowLoop) -> list[RowLoop]:
         """Rows that follow one another in body order may stand anywhere: each gets its own line."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from phistar.backends.c.expressions import StatementWriter, wrap_statement
 from phistar.backends.c.interface import Interface
 from phistar.backends.c.tokens import IdentifierScope, array_definition, index_type
-from phistar.scalar.program import MatrixProduct, RowLoop, Unrolled
+from phistar.scalar.program import MatrixProduct, ProductBand, RowLoop, Unrolled
 
 _INDENT = " " * 4
 _BLOCK_INDENT = " " * 8
@@ -27,6 +27,19 @@ _PRODUCT_TEMPLATE = """\
                         * {work}[{offset} + {slot}[{e}]];
                 }}
                 {output}[{columns} * {i} + {j}] = -{total};
+            }}
+        }}"""
+
+_BAND_TEMPLATE = """\
+        for ({i} = 0; {i} < {rows}; ++{i}) {{
+            for ({j} = 0; {j} < {columns}; ++{j}) {{
+                {real} {total} = {zero};
+
+                for ({e} = {first}[{j}]; {e} < {first}[{j} + 1]; ++{e}) {{
+                    {total} += {work}[{left} + {width} * {i} + {inner}[{e}]]
+                        * {work}[{offset} + {slot}[{e}]];
+                }}
+                {output}[{across} * {row}[{i}] + {column}[{j}]] = -{total};
             }}
         }}"""
 
@@ -55,6 +68,11 @@ class _MatrixLoopWriter:
 
     def product(self, product: MatrixProduct) -> Iterator[str]:
         """Minus a matrix times another one, whose entries that are not zero are listed."""
+        if product.bands:
+            for band in product.bands:
+                yield from self._band(product, band)
+            yield from self._copies(product)
+            return
         names = self._names()
         wanted = ("i", "j", "e", "first", "inner", "slot", "total")
         local = {name: names.unique_name(name) for name in wanted}
@@ -84,9 +102,66 @@ class _MatrixLoopWriter:
             offset=self.offset,
             output=output,
         )
+        yield from self._known(product)
+        yield f"{_INDENT}}}"
+
+    def _known(self, product: MatrixProduct) -> Iterator[str]:
         for entry, slot in product.known.items():
-            kept = f"{self.face.work_name}[{self.offset + slot}]"
-            yield f"{_BLOCK_INDENT}{output}[{entry}] = {kept};\n"
+            yield f"{_BLOCK_INDENT}{self.outputs[product.output]}[{entry}] = {self._kept(slot)};\n"
+
+    def _band(self, product: MatrixProduct, band: ProductBand) -> Iterator[str]:
+        """Rows of a left matrix that are zero but for the same columns."""
+        names = self._names()
+        wanted = ("i", "j", "e", "row", "column", "first", "inner", "slot", "total")
+        local = {name: names.unique_name(name) for name in wanted}
+        places = {k: at for at, k in enumerate(band.inner)}
+        columns, first = [], [0]
+        inner: list[int] = []
+        slots: list[int] = []
+        for j, read in product.columns_of(band):
+            columns.append(j)
+            inner += [places[k] for k in read]
+            slots += [product.right_slots[j][k] for k in read]
+            first.append(len(inner))
+        output = self.outputs[product.output]
+        yield f"\n{_INDENT}/* {output}: some rows of minus a product */"
+        yield f"{_INDENT}{{"
+        yield _table(local["row"], list(band.rows))
+        yield _table(local["column"], columns)
+        yield _table(local["first"], first)
+        # An array of nothing is not C.
+        yield _table(local["inner"], inner or [0])
+        yield _table(local["slot"], slots or [0])
+        yield f"{_BLOCK_INDENT}int {local['i']}, {local['j']}, {local['e']};\n"
+        yield _BAND_TEMPLATE.format(
+            **local,
+            rows=len(band.rows),
+            columns=len(columns),
+            width=len(band.inner),
+            real=self.face.real.type,
+            zero=self.face.real.literal(0.0),
+            work=self.face.work_name,
+            left=self.offset + band.left_slot,
+            offset=self.offset,
+            output=output,
+            across=len(product.right_slots),
+        )
+        yield f"{_INDENT}}}"
+
+    def _copies(self, product: MatrixProduct) -> Iterator[str]:
+        """Entries that are known, or the same as others."""
+        yield f"{_INDENT}{{"
+        yield from self._known(product)
+        if product.mirrored:
+            names = self._names()
+            i, to, source = (names.unique_name(name) for name in ("i", "to", "from"))
+            output = self.outputs[product.output]
+            yield _table(to, list(product.mirrored))
+            yield _table(source, list(product.mirrored.values()))
+            yield f"{_BLOCK_INDENT}int {i};\n"
+            yield f"{_BLOCK_INDENT}for ({i} = 0; {i} < {len(product.mirrored)}; ++{i}) {{"
+            yield f"{_BLOCK_INDENT}    {output}[{to}[{i}]] = {output}[{source}[{i}]];"
+            yield f"{_BLOCK_INDENT}}}"
         yield f"{_INDENT}}}"
 
     def row_loop(self, loop: RowLoop) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -28,6 +29,8 @@ from phistar.scalar.program import Unrolled
 from tests.helpers import patch_policy
 
 ABSENT = frozenset({"gravity", "f_ext"})
+PRODUCTS = "linearize_product"
+"""The bundle that knows no innovations."""
 
 
 def caller(program: Unrolled, lanes: Lanes) -> KernelCaller:
@@ -44,16 +47,17 @@ def machine_code(model: Model) -> MachineCode:
 
 
 @pytest.mark.parametrize("real", ["double", "float"])
-@pytest.mark.parametrize("products", [True, False])
+@pytest.mark.parametrize("way", ["innovations", "products", "unrolled"])
 @pytest.mark.parametrize("row_width", [1, 2, 8])
-def test_bits(real: str, products: bool, row_width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits(real: str, way: str, row_width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes side by side and one alone agree to the last bit, with loops for products or not."""
-    patch_policy(monkeypatch, max_product_rows_unrolled=0 if products else 100)
-    program, given = _case(products)
-    assert bool(program.products) == products
-    alone = _results(products, real, Lanes(1, real, row_width))
+    patch_policy(monkeypatch, max_product_rows_unrolled=100 if way == "unrolled" else 0)
+    program, given = _case(way)
+    assert bool(program.products) == (way != "unrolled")
+    assert any(product.bands for product in program.products) == (way == "innovations")
+    alone = _results(way, real, Lanes(1, real, row_width))
     for ours, batch in zip(
-        alone, _results(products, real, jit.lanes_for(jit.host_cpu(), real)), strict=True
+        alone, _results(way, real, jit.lanes_for(jit.host_cpu(), real)), strict=True
     ):
         np.testing.assert_array_equal(ours, batch)
     if real == "double":
@@ -63,31 +67,35 @@ def test_bits(real: str, products: bool, row_width: int, monkeypatch: pytest.Mon
 
 
 @cache
-def _case(products: bool) -> tuple[Unrolled, dict[str, np.ndarray]]:
+def _case(way: str) -> tuple[Unrolled, dict[str, np.ndarray]]:
     """A linearization and three samples of its inputs; who asks has chosen the policy."""
     rng = np.random.default_rng(7)
     model = random_model(rng, 3, kinds=["revolute", "prismatic"], floating_base=True)
-    program = to_fused(lowered_bundle("linearize_product"), model, ABSENT)
+    bundle = replace(lowered_bundle("linearize" if way == "innovations" else PRODUCTS), split=None)
+    program = to_fused(bundle, model, ABSENT)
     given = {n: rng.normal(size=(3, size)) for n, size in program.signature.inputs.items()}
     return program, {**given, "q": random_configuration(model, rng, (3,))}
 
 
 @cache
-def _results(products: bool, real: str, lanes: Lanes) -> list[np.ndarray]:
+def _results(way: str, real: str, lanes: Lanes) -> list[np.ndarray]:
     """What machine code with some lanes makes of it."""
-    program, given = _case(products)
+    program, given = _case(way)
     dtype = np.dtype(np.float64 if real == "double" else np.float32)
     found = [np.full((3, n), np.nan, dtype) for n in program.signature.outputs.values()]
     assert caller(program, lanes)([x.astype(dtype) for x in given.values()], found)
     return found
 
 
-def test_results_that_are_not_finite_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bundle", [PRODUCTS, "linearize"])
+def test_results_that_are_not_finite_are_noticed(
+    bundle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In vectors, matrices that are copied and products; in inputs too."""
     patch_policy(monkeypatch, max_product_rows_unrolled=0)
     rng = np.random.default_rng(1)
     model = random_model(rng, 4, kinds=["revolute"])
-    program = to_fused(lowered_bundle("linearize_product"), model, ABSENT)
+    program = to_fused(replace(lowered_bundle(bundle), split=None), model, ABSENT)
     call = caller(program, Lanes(1, "double", 8))
     given = [rng.normal(size=(1, size)) for size in program.signature.inputs.values()]
     outputs = [np.empty((1, size)) for size in program.signature.outputs.values()]
@@ -101,13 +109,16 @@ def test_results_that_are_not_finite_are_noticed(monkeypatch: pytest.MonkeyPatch
     assert not call(fast, outputs)
 
 
+@pytest.mark.parametrize("bundle", [PRODUCTS, "linearize"])
 @pytest.mark.parametrize("width", [2, 8])
-def test_rows_of_products_say_the_same(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_products_say_the_same(
+    width: int, bundle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Right factors row by row, by the interpreter; what is loaded beside a number was stored."""
     patch_policy(monkeypatch, max_product_rows_unrolled=0)
     rng = np.random.default_rng(2)
     model = random_model(rng, 4, floating_base=True)
-    program = to_fused(lowered_bundle("linearize_product"), model, ABSENT)
+    program = to_fused(replace(lowered_bundle(bundle), split=None), model, ABSENT)
     given = {n: rng.normal(size=(2, size)) for n, size in program.signature.inputs.items()}
     given["q"] = random_configuration(model, rng, (2,))
     by_rows = with_rows_of_products(program, width)

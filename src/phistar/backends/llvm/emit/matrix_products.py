@@ -26,7 +26,6 @@ class ProductEmitter:
         self.w = w
         self.product = product
         self.result = result
-        self.rows_per_round = min(POLICY.product_rows_per_round, product.rows)
 
     def write(self) -> None:
         """All columns."""
@@ -52,31 +51,33 @@ class ProductEmitter:
     def _loop(self, groups: Sequence[range]) -> None:
         """All rows; the last round overlaps the one before if their number is odd."""
         w, rows = self.w, self.product.rows
-        last = rows - self.rows_per_round
-        with w.loop(0, rows, self.rows_per_round, stem="rows") as (i, _):
+        together = self._together(rows)
+        last = rows - together
+        with w.loop(0, rows, together, stem="rows") as (i, _):
             first = w.select(w.compare("slt", i, last), i, last)
             for columns in groups:
-                self._rows(first, columns)
+                self._rows(first, columns, together)
 
-    def _rows(self, i: str, columns: range) -> None:
+    def _rows(self, i: str, columns: range, together: int) -> None:
         """A few rows from the i-th, in some columns."""
         w, product = self.w, self.product
         read = sorted({k for j in columns for k in product.right_slots[j]})
         start = w.add(w.mul(i, product.inner), product.left_slot)
-        sums = [[w.constant(0.0)] * len(columns) for _ in range(self.rows_per_round)]
+        sums = [[w.constant(0.0)] * len(columns) for _ in range(together)]
         for k in read:
-            left = [w.load_slot(w.add(start, r * product.inner + k)) for r in self._round_rows]
+            left = [w.load_slot(w.add(start, r * product.inner + k)) for r in range(together)]
             for c, j in enumerate(columns):
                 if k in product.right_slots[j]:
                     x = w.load_slot(product.right_slots[j][k])
-                    for r in self._round_rows:
+                    for r in range(together):
                         sums[r][c] = w.binary("fsub", sums[r][c], w.binary("fmul", left[r], x))
         across = len(product.right_slots)
         first = w.add(w.mul(i, across), self.result + columns.start)
-        for r in self._round_rows:
+        for r in range(together):
             for c, value in enumerate(sums[r]):
                 w.store_slot(w.add(first, r * across + c), value)
 
-    @property
-    def _round_rows(self) -> range:
-        return range(self.rows_per_round)
+    @staticmethod
+    def _together(rows: int) -> int:
+        """Rows at a time."""
+        return min(POLICY.product_rows_per_round, rows)

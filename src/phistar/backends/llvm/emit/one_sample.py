@@ -15,7 +15,7 @@ from dataclasses import replace
 from phistar.backends.llvm.emit.ir_builder import FAST_MATH_FLAGS, FunctionBuilder, Lanes, literal
 from phistar.backends.llvm.emit.skeleton import SampleBlock
 from phistar.scalar.graph import WORK
-from phistar.scalar.program import MatrixProduct, Signature, Store, Unrolled
+from phistar.scalar.program import MatrixProduct, ProductBand, Signature, Store, Unrolled
 from phistar.thresholds import POLICY
 
 
@@ -96,8 +96,7 @@ class OneSampleEpilogue:
 
         The last round overlaps the one before if the number of rows does not fit.
         """
-        w, rows = self.w, min(POLICY.product_rows_per_round, product.rows)
-        across, last = len(product.right_slots), product.rows - rows
+        w, across = self.w, len(product.right_slots)
         groups = [
             (start, _RowVectors(w, count))
             for start, count in _powers_of_two(across, w.lanes.row_width)
@@ -105,17 +104,10 @@ class OneSampleEpilogue:
         (output,) = self.block.rows[f"={product.output}"]
         for start, vectors in groups:
             vectors.store(vectors.zero, w.slot_address(self.sums + start))
-        with w.loop(0, product.rows, rows, stem="rows") as (i, _):
-            first = w.select(w.compare("slt", i, last), i, last)
-            found = self._rows(product, first, rows, groups)
-            for (start, vectors), values in zip(groups, found, strict=True):
-                place = w.slot_address(self.sums + start)
-                total = vectors.load(place)
-                for r, value in enumerate(values):
-                    begin = w.mul(w.add(first, r), across)
-                    vectors.store(value, w.gep(output, w.add(begin, start)))
-                    total = vectors.binary("fadd", total, value)
-                vectors.store(total, place)
+        for band in product.all_bands:
+            wanted = {j for j, _ in product.columns_of(band)}
+            kept = [x for x in groups if not wanted.isdisjoint(range(x[0], x[0] + x[1].count))]
+            self._multiply_band(product, band, kept)
         for start, vectors in groups:
             total = vectors.load(w.slot_address(self.sums + start))
             vectors.check_finite(self.block, total)
@@ -123,21 +115,50 @@ class OneSampleEpilogue:
             value = w.load_slot(slot)
             w.store(w.lanes.real, value, w.gep(output, entry), w.lanes.bits // 8)
             self.block.accumulate_finite_check(value)
+        size = w.lanes.bits // 8
+        for entry, other in product.mirrored.items():
+            value = w.load(w.lanes.real, w.gep(output, other), size)
+            w.store(w.lanes.real, value, w.gep(output, entry), size)
+
+    def _multiply_band(
+        self,
+        product: MatrixProduct,
+        band: ProductBand,
+        groups: Sequence[tuple[int, _RowVectors]],
+    ) -> None:
+        """The rows of a band in groups of columns, to the output and the sums."""
+        w, across, count = self.w, len(product.right_slots), len(band.rows)
+        rows = min(POLICY.product_rows_per_round, count)
+        last = count - rows
+        (output,) = self.block.rows[f"={product.output}"]
+        with w.loop(0, count, rows, stem="rows") as (i, _):
+            first = w.select(w.compare("slt", i, last), i, last)
+            found = self._rows(product, band, first, rows, groups)
+            top = w.add(first, band.rows[0])
+            for (start, vectors), values in zip(groups, found, strict=True):
+                place = w.slot_address(self.sums + start)
+                total = vectors.load(place)
+                for r, value in enumerate(values):
+                    begin = w.mul(w.add(top, r), across)
+                    vectors.store(value, w.gep(output, w.add(begin, start)))
+                    total = vectors.binary("fadd", total, value)
+                vectors.store(total, place)
 
     def _rows(
         self,
         product: MatrixProduct,
+        band: ProductBand,
         first: str,
         rows: int,
         groups: Sequence[tuple[int, _RowVectors]],
     ) -> list[list[str]]:
-        """Minus the products in some rows, for each group of columns."""
-        w = self.w
-        begin = w.add(w.mul(first, product.inner), product.left_slot)
+        """Minus the products in some rows of a band, for each group of columns."""
+        w, inner = self.w, len(band.inner)
+        begin = w.add(w.mul(first, inner), band.left_slot)
         sums = [[vectors.zero] * rows for _, vectors in groups]
-        for k in range(product.inner):
+        for at, k in enumerate(band.inner):
             given = {j: column[k] for j, column in enumerate(product.right_slots) if k in column}
-            left = [w.load_slot(w.add(begin, r * product.inner + k)) for r in range(rows)]
+            left = [w.load_slot(w.add(begin, r * inner + at)) for r in range(rows)]
             for (start, vectors), found in zip(groups, sums, strict=True):
                 known = given.keys() & set(range(start, start + vectors.count))
                 if not known:

@@ -75,7 +75,8 @@ def plan_outline(program: Unrolled, size: int) -> Outline:
     for product in program.products:
         count = product.rows * len(product.right_slots)
         places = {entry: result + entry for entry in range(count)}
-        homes.output_slots[product.output] = {**places, **product.known}
+        same = {entry: result + other for entry, other in product.mirrored.items()}
+        homes.output_slots[product.output] = {**places, **product.known, **same}
         slots = max(slots, result + count)
     parts = [
         OutlinedPart(

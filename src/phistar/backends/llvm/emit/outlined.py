@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from phistar.backends.llvm.emit.banded_products import BandedProductEmitter
 from phistar.backends.llvm.emit.epilogue import Epilogue, run_tables, slot_tables
 from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
 from phistar.backends.llvm.emit.matrix_products import ProductEmitter
@@ -88,7 +89,7 @@ class OutlinedModule:
             self._first_part(),
             *parts,
             *(self._rows_text(i, each) for i, each in enumerate(self.program.row_loops)),
-            self._one_sample_epilogue() if alone else self._epilogue(),
+            *(self._one_sample_epilogue() if alone else self._epilogue()),
         ]
         w, given = FunctionBuilder(self.lanes), "ptr %args, ptr %work"
         with sample_loop(w) as (sample, status):
@@ -123,7 +124,7 @@ class OutlinedModule:
         w.emit("ret void")
         return w.function_text(f"internal void @rows{i}(ptr noalias %work) nounwind #0")
 
-    def _epilogue(self) -> str:
+    def _epilogue(self) -> list[str]:
         """Products and outputs."""
         w, signature = FunctionBuilder(self.lanes), self.program.signature
         arrays = KernelArguments(w, signature)
@@ -134,18 +135,24 @@ class OutlinedModule:
         for name in signature.outputs:
             if name not in products:
                 moves.store_output(name)
+        tables: list[str] = []
         for name, product in products.items():
-            ProductEmitter(w, product, self.plan.product_slot).write()
+            if product.bands:
+                banded = BandedProductEmitter(w, product, self.plan.product_slot)
+                tables += banded.tables()
+                banded.write()
+            else:
+                ProductEmitter(w, product, self.plan.product_slot).write()
             moves.store_output(name)
         block.accumulate_finite_check(w.load_slot(self.sums))
-        return _checked_function("@end", block)
+        return [*tables, _checked_function("@end", block)]
 
-    def _one_sample_epilogue(self) -> str:
+    def _one_sample_epilogue(self) -> list[str]:
         """The same where one sample runs alone."""
         w = FunctionBuilder(self.lanes)
         block = SampleBlock(w, KernelArguments(w, self.program.signature).rows("%sample"))
         OneSampleEpilogue(block, self.program, self.plan.output_slots, self.sums).write()
-        return _checked_function("@end", block)
+        return [_checked_function("@end", block)]
 
 
 def _checked_function(name: str, block: SampleBlock) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from phistar.backends.llvm.emit.ir_builder import (
@@ -18,7 +18,7 @@ from phistar.backends.llvm.emit.logarithm import emit_log
 from phistar.backends.llvm.emit.sincos import emit_sincos_any_angle
 from phistar.backends.llvm.emit.skeleton import SampleBlock, kernel_module, row_tiles
 from phistar.scalar.graph import Graph, Scalar, Value, operands
-from phistar.scalar.program import BasicBlock, RowLoop, Unrolled
+from phistar.scalar.program import BasicBlock, RowLoop, Unrolled, consecutive_runs
 from phistar.thresholds import POLICY
 
 WORK_SPACE = "work"
@@ -443,13 +443,3 @@ def _store_groups(body: BasicBlock, lanes: Lanes) -> list[_StoreGroup]:
                 pending = {v.id for values in chosen for v in values if isinstance(v, Value)}
                 groups.append(_StoreGroup(name, first + start, chosen, pending))
     return groups
-
-
-def consecutive_runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Where numbers that follow one another begin and stop."""
-    found = sorted(numbers)
-    first = 0
-    for i, number in enumerate(found):
-        if i + 1 == len(found) or found[i + 1] != number + 1:
-            yield found[first], number + 1
-            first = i + 1

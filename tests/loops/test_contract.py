@@ -480,6 +480,35 @@ def test_a_motion_without_inertia_is_an_error() -> None:
     looped = robot.with_loops(Hinge("a", at=np.eye(4), name="tie"))
     with pytest.raises(SingularHingeError, match="keeps its loops"):
         looped.forward_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
+    with pytest.raises(SingularHingeError, match="keeps its loops"):
+        looped.simulator(2, dt=1e-3)
+
+
+def test_simulators_of_massless_couplers() -> None:
+    """A hinge without inertia, which the loop holds, was refused; steps are those of simulate."""
+    builder, size = ModelBuilder("bars"), ((1.0, 1.0), (0.0, 2.0), (1.0, 1.0))
+    builder.link("ground")
+    for number, (mass, length) in enumerate(size):
+        parent = ("ground", "bar0", "ground")[number]
+        inertia = (0.1 * mass,) * 3
+        builder.link(f"bar{number}", mass, (0.0, 0.0, 0.5 * length), inertia)
+        place = ((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (2.0, 0.0, 0.0))[number]
+        builder.joint(f"j{number}", "revolute", parent, f"bar{number}", xyz=place, axis=(0, 1, 0))
+    ends = {
+        "predecessor_pose": pose(translation=(2.0, 0.0, 0.0)),
+        "successor_pose": pose(translation=(0.0, 0.0, 1.0)),
+    }
+    builder.loop("pin", "revolute", "bar1", "bar2", axis=(0, 1, 0), **ends)
+    robot = Robot(builder.build())
+    q, v = robot.project(np.zeros(3), np.array([1.0, -1.0, 1.0]))
+    for friction in (0.0, 0.2):
+        rubbed = robot.with_joint_physics(friction=[friction, 0.0, 0.0])
+        many = rubbed.simulator(2, dt=1e-3)
+        many.reset(q=q, v=v)
+        for _ in range(20):
+            many.step(np.zeros(3))
+        sim = rubbed.simulate(q, v, dt=1e-3, steps=20, scheme="semi_implicit")
+        assert error(many.q[1], sim.q[-1]) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["four_bar", "delta"])

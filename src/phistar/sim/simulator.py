@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import checked_state, refuse_singular, require_count, require_real
+from phistar.arguments import checked_state, require_count, require_real
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.memory_limits import refuse_large
@@ -40,7 +40,11 @@ from phistar.sim.simulator_options import (
     SimulatorOptions,
     SimulatorState,
 )
-from phistar.sim.simulator_starts import off_loops, warn_of_penetrations
+from phistar.sim.simulator_starts import (
+    off_loops,
+    refuse_without_inertia,
+    warn_of_penetrations,
+)
 from phistar.sim.smooth_stepper import make_smooth_stepper
 from phistar.sim.step_forces import StepForces
 from phistar.sim.step_linearization import StepLinearization, linearize_step
@@ -72,7 +76,7 @@ class Simulator(StepForces, HasSensors, ShownLive):
         self._model: Model = robot.model
         self._options = options
         self.dt = float(options.dt)
-        refuse_singular(self._model)
+        refuse_without_inertia(self._model)
         found = contact_pairs(
             self._model,
             options.ground,

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from phistar.arguments import refuse_singular
 from phistar.arrays import Array
 from phistar.errors import PenetrationWarning, warn
+from phistar.loops import constrained_dynamics
+from phistar.loops.assembly import usual_configurations
 from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.system import motion_at
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
+from phistar.model.singular import singular_hinges
 from phistar.sim.contact_pairs import Pair
 from phistar.sim.loop_stepper import samples_off_loops
 from phistar.thresholds import POLICY
@@ -49,3 +54,12 @@ def warn_of_penetrations(gap: Array, pairs: Sequence[Pair], samples: Array) -> N
             f"{POLICY.max_correction_speed:g} m/s; reset to a configuration above the ground.",
             PenetrationWarning,
         )
+
+
+def refuse_without_inertia(model: Model) -> None:
+    """Raise where a joint, or on loops a motion that keeps them, moves no inertia."""
+    if not active_loops(model.loops):
+        refuse_singular(model)
+    elif singular_hinges(model):
+        q, rest = usual_configurations(model)[0], np.zeros(model.nv)
+        constrained_dynamics.forward_dynamics(model, q, rest, rest)

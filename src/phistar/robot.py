@@ -200,10 +200,10 @@ class Robot(
         """The robot with constraints for one call; those that do not say hold frames anywhere."""
         require_constraints(constraints)
         told = [x if isinstance(x, Prescribed) else None for x in constraints]
-        drives = [None if x is None else x.drive() for x in told]
-        places = [None if x is None else x.place(self.model) for x in told]
         kept = tuple(x.at_rest() if isinstance(x, Prescribed) else x for x in constraints)
         robot, names = self._at_rest_under(kept)
+        drives = [None if x is None else x.drive(self.model) for x in told]
+        places = [None if x is None else x.place(self.model) for x in told]
         moved = {name: x for name, x in zip(names, drives, strict=True) if x is not None}
         if not moved:
             return robot

@@ -630,6 +630,38 @@ def test_gaps_have_the_unit_of_what_is_open() -> None:
     assert raised.value.unit == "rad"
 
 
+def test_constraints_with_wrong_numbers() -> None:
+    """One error each that names the constraint; some were errors of Python, or NaN."""
+    arm = phistar.load("panda")
+    q, rest, hand = arm.random_configuration(0), np.zeros(arm.nv), arm.frame_names[-1]
+    joint, other = arm.joint_names[:2]
+    wrong = [
+        (Point(hand, at=(np.nan, 0.0, 0.0)), "at of Point.* not finite"),
+        (Weld(hand, at=(3 * np.eye(4)).tolist()), "at of Weld.* no pose"),
+        (Gear(joint, joint), "to itself"),
+        (Gear(joint, other, ratio=np.nan), "not finite"),
+        (Prescribed(joint, velocity=(1.0,) * 6), "one number for a joint"),
+        (Prescribed(hand, velocity=0.1), "6 numbers for a frame"),
+        (Prescribed(hand, acceleration=(0.0, 1.0)), "6 numbers for a frame"),
+        (Prescribed(joint, velocity=np.nan), "velocity of Prescribed.* not finite"),
+        (Prescribed(joint, acceleration=np.inf), "acceleration of Prescribed.* not finite"),
+        (Prescribed(joint, velocity="fast"), "expected numbers"),  # type: ignore[arg-type]
+        (Prescribed(joint, position=np.nan), "position of Prescribed.* not finite"),
+        (Prescribed(hand, position=np.ones((4, 4))), "no pose"),
+    ]  # fmt: skip
+    for constraint, text in wrong:
+        for call in (
+            lambda x: arm.forward_dynamics(q, rest, rest, constraints=[x]),
+            lambda x: arm.project(q, rest, constraints=[x]),
+            lambda x: arm.simulate(q, rest, dt=1e-3, steps=2, constraints=[x]),
+        ):
+            with pytest.raises(ArgumentError, match=text):
+                call(constraint)
+    away = Prescribed(joint, position=float(q[0]) + 0.1)
+    with pytest.raises(LoopOpenError, match=r"open by 0\.1 rad"):
+        arm.simulate(q, rest, dt=1e-3, steps=2, constraints=[away])
+
+
 @pytest.mark.parametrize("wrong", [["kkt"], None, 3])
 def test_methods_that_are_no_names(wrong: Any) -> None:
     """A list was an error of Python's about hashes."""

@@ -190,3 +190,62 @@ def test_a_plank_on_a_block_of_the_world() -> None:
         motion.take(steps=300)
         motion.require_laws(energy_slack=1e-5, solved=1e-3)
         assert np.abs(sim.q[0] - start).max() < 1e-4
+
+
+ARM = """<mujoco><worldbody><body name="base" pos="0 0 2">{free}
+<geom name="base" type="box" size=".2 .1 .1" contype="{bits}" conaffinity="{bits}"/>
+<body name="upper" pos=".2 0 0"><joint axis="0 1 0" range="-170 170"/>
+<geom name="upper" type="capsule" fromto="0 0 0 .4 0 0" size=".05"/>
+<body name="lower" pos=".4 0 0"><joint axis="0 1 0"/><joint axis="1 0 0"/>
+<geom name="lower" type="capsule" fromto=".1 0 0 .5 0 0" size=".05" mass=".5"/></body></body></body>
+</worldbody>{more}</mujoco>"""
+
+
+def _arm(free: str = "", bits: int = 1, more: str = "") -> phistar.Robot:
+    return phistar.load(ARM.format(free=free, bits=bits, more=more).encode())
+
+
+def test_links_of_one_robot_touch_if_asked_for() -> None:
+    """A floating arm folds until its end hits its base: laws at every step, no force on the whole;
+    by default it goes through. Links that a joint connects never touch."""
+    robot = _arm("<freejoint/>")
+    names = {}
+    for wanted in (False, True, [("lower", "base")]):
+        sim = robot.simulator(1, dt=DT, ground=False, self_contact=wanted, sweeps=400)
+        q = robot.neutral()
+        q[2], q[-3:] = 5.0, [0.3, 2.2, 0.1]
+        v = np.zeros(robot.nv)
+        v[-2] = 4.0
+        sim.reset(q=q, v=v)
+        motion = LawfulSteps(robot, sim)
+        if wanted:
+            names[str(wanted)] = set(zip(sim.contacts.names, sim.contacts.surfaces, strict=True))
+            motion.take(steps=250)
+            motion.require_laws(energy_slack=2e-3, solved=1e-5)
+            assert max(np.abs(x).max() for x in motion._impulses) > 0.01
+            assert sim.contacts.gap.min() > -1e-4
+        else:
+            sim.step(substeps=250)
+            through = sim.q[0, -2]
+            continue
+        assert sim.q[0, -2] < through - 0.1
+        h, first = robot.momentum(sim.q, sim.v)[0], robot.momentum(q, v)
+        fall = robot.model.total_mass * 9.81 * sim.state.time[0]
+        np.testing.assert_allclose(h[3:] - first[3:], [0.0, 0.0, -fall], atol=2e-3 * fall)
+    assert names["True"] == {("lower", "base")} == names["[('lower', 'base')]"]
+
+
+def test_what_the_file_excludes_does_not_touch() -> None:
+    """``<exclude>``, and bits of contype and conaffinity; the pairs are MuJoCo's."""
+    without = '<contact><exclude body1="lower" body2="base"/></contact>'
+    free = "<freejoint/>"
+    cases = ((_arm(free), 3), (_arm(free, more=without), 0), (_arm(free, bits=2), 0))
+    for robot, many in cases:
+        assert len(robot.simulator(1, dt=DT, ground=False, self_contact=True)._pairs) == many
+    first, _, _ = (case[0] for case in cases)
+    both = first.attach(_arm(more=without), "world", np.eye(4), prefix="b_")
+    assert {link.name: link.excluded for link in both.model.links}["b_base"] == ("b_lower",)
+    with pytest.raises(phistar.errors.ArgumentError, match="self_contact is 'base'"):
+        first.simulator(1, dt=DT, self_contact="base")
+    with pytest.raises(phistar.errors.UnknownNameError, match="bas"):
+        first.simulator(1, dt=DT, self_contact=[("bas", "lower")])

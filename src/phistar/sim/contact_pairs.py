@@ -3,7 +3,8 @@
 
 Spheres, capsules, cylinders, boxes and points of frames touch planes, boxes and height fields of
 the world, and boxes of other trees of the same forest; spheres and capsules of two trees touch each
-other and cylinders. Robots do not touch themselves. Other shapes are not used, and are listed.
+other and cylinders. Links of one tree do so if asked for. Other shapes are not used, and are
+listed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from phistar.spatial import pose_product
 from phistar.thresholds import POLICY
 
 Ground = bool | GroundPart | Sequence[GroundPart]
+SelfContact = bool | Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class _Part:
     shape: Shape | None
     pose: Array
     radius: float = 0.0
+    excluded: tuple[str, ...] = ()
 
     @property
     def friction(self) -> float | None:
@@ -180,6 +183,7 @@ def contact_pairs(
     points: Sequence[str] | Mapping[str, float] = (),
     friction: float | None = None,
     restitution: float | None = None,
+    self_contact: SelfContact = False,
 ) -> ContactPairs:
     """The pairs of a robot.
 
@@ -188,20 +192,23 @@ def contact_pairs(
         ground: True: planes and boxes of the file's world, or the plane z = 0; or surfaces.
         points: Frames whose origins touch the ground, too; with radii [m] as a mapping.
         friction, restitution: Of all pairs, in place of what file and surfaces say.
+        self_contact: Whether links of one tree touch each other: all, but those that a joint
+            connects, or the named pairs of links or shapes.
     """
     if friction is not None or restitution is not None:
         check_material("all contacts", friction, restitution or 0.0)
     parts = _parts(model, points)
     unused = tuple(str(x) for x in idle_shapes(model) if x.moves or ground is True)
-    if ground is False:
-        return ContactPairs((), unused)
-    surfaces = ground_surfaces(model, ground)
     trees = _trees(model, parts)
-    refuse_many(model, _count(trees, surfaces), 0)
+    own = _own_pairs(model, trees, self_contact)
+    surfaces = ground_surfaces(model, ground)
+    more = sum(len(part.on(other.surface)) for part, other in own)
+    refuse_many(model, more + (0 if ground is False else _count(trees, surfaces)), 0)
     found: list[Pair] = []
     for surface in surfaces:
         found += _on_ground(parts, surface)
-    for part, other in _touching_parts(trees):
+    others = [] if ground is False else _touching_parts(trees)
+    for part, other in (*others, *own):
         found += _on_part(part, other)
     if friction is not None or restitution is not None:
         found = [_with_material(pair, friction, restitution) for pair in found]
@@ -232,14 +239,15 @@ def _numbered(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 def _parts(model: Model, points: Sequence[str] | Mapping[str, float]) -> list[_Part]:
     """What moves and may touch."""
     parts = []
-    for link in model.links:
+    for link in (x for x in model.links if x.collisions):
         frame = model.frame(link.name)
         for shape in link.collisions if frame.body != GROUND else ():
             if shape.kind not in TOUCHING_KINDS:
                 continue
             pose = pose_product(frame.body_pose, shape.pose)
             name = shape_name(link, shape)
-            parts.append(_Part(name, link.name, frame.body, shape, np.asarray(pose)))
+            given = (name, link.name, frame.body, shape, np.asarray(pose))
+            parts.append(_Part(*given, excluded=link.excluded))
     if isinstance(points, str):
         points = (points,)
     for name in points:
@@ -274,7 +282,7 @@ def ground_surfaces(model: Model, ground: Ground) -> list[GroundPart]:
 def file_surfaces(model: Model) -> list[GroundPart]:
     """Planes and boxes of links that do not move."""
     found: list[GroundPart] = []
-    for link in model.links:
+    for link in (x for x in model.links if x.collisions):
         frame = model.frame(link.name)
         for shape in link.collisions if frame.body == GROUND else ():
             pose = np.asarray(pose_product(frame.body_pose, shape.pose))
@@ -367,8 +375,93 @@ def _touching_parts(trees: Sequence[Sequence[_Part]]) -> list[tuple[_Part, _Part
         if i != k
         for part in tree
         for other in others
-        if _touches(part.kind, other.kind, first=i < k)
+        if _touches(part.kind, other.kind, first=i < k) and _allowed(part, other)
     ]
+
+
+def _allowed(one: _Part, other: _Part) -> bool:
+    """Whether a file lets two shapes touch: by its bits, and the links that it excludes."""
+    if one.shape is None or other.shape is None:
+        return True
+    a, b = one.shape, other.shape
+    shared = (a.contype & b.conaffinity) | (b.contype & a.conaffinity)
+    return bool(shared) and other.link not in one.excluded
+
+
+def _own_pairs(
+    model: Model, trees: Sequence[Sequence[_Part]], wanted: SelfContact
+) -> list[tuple[_Part, _Part]]:
+    """What touches and what is touched of one tree: MuJoCo's rule, or the pairs that are named."""
+    if wanted is False:
+        return []
+    shapes = [[part for part in tree if part.shape is not None] for tree in trees]
+    named = None if wanted is True else _named_pairs(shapes, wanted)
+    joined = _joined_bodies(model)
+    return [
+        (part, other)
+        for tree in shapes
+        for i, one in enumerate(tree)
+        for two in tree[i + 1 :]
+        if one.body != two.body
+        and (
+            _allowed(one, two) and frozenset((one.body, two.body)) not in joined
+            if named is None
+            else any(_is_pair(one, two, pair) for pair in named)
+        )
+        for part, other, first in ((one, two, True), (two, one, False))
+        if _touches(part.kind, other.kind, first)
+    ]
+
+
+def _is_pair(one: _Part, two: _Part, names: tuple[str, str]) -> bool:
+    a, b = ((part.name, part.link) for part in (one, two))
+    return (names[0] in a and names[1] in b) or (names[1] in a and names[0] in b)
+
+
+def _named_pairs(
+    trees: Sequence[Sequence[_Part]], wanted: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The pairs of names that a user gives, checked."""
+    known = dict.fromkeys(
+        name for tree in trees for part in tree for name in (part.link, part.name)
+    )
+    given: object = wanted
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise ArgumentError(
+            f"self_contact is {given!r}; expected True, False, or pairs of names of links or "
+            "shapes, as [('left_hand', 'right_hand')]"
+        )
+    found = []
+    for pair in given:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ArgumentError(f"self_contact: {pair!r} is not a pair of names of links or shapes")
+        for name in pair:
+            if name not in known:
+                raise UnknownNameError("link or shape that touches", str(name), known)
+        found.append((pair[0], pair[1]))
+    for pair in found:
+        if not any(
+            one.body != two.body and _is_pair(one, two, pair)
+            for tree in trees
+            for i, one in enumerate(tree)
+            for two in tree[i + 1 :]
+        ):
+            raise ArgumentError(
+                f"self_contact: '{pair[0]}' and '{pair[1]}' are not two bodies of one tree"
+            )
+    return found
+
+
+def _joined_bodies(model: Model) -> set[frozenset[int]]:
+    """Bodies with links that a joint connects, through bodies that are parts of joints, too."""
+    carrying = {model.frame(link.name).body for link in model.links if not link.virtual}
+    found = set()
+    for body in carrying - {GROUND}:
+        parent = model.bodies[body].parent
+        while parent != GROUND and parent not in carrying:
+            parent = model.bodies[parent].parent
+        found.add(frozenset((body, parent)))
+    return found
 
 
 def _touches(kind: str, other: str, first: bool) -> bool:

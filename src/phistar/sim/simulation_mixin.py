@@ -22,7 +22,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.wrenches import check_wrenches
 from phistar.sim import run, step
-from phistar.sim.contact_pairs import Ground
+from phistar.sim.contact_pairs import Ground, SelfContact
 from phistar.sim.joint_rows import used_parts
 from phistar.sim.scheme_choice import AUTO, scheme_of_step
 from phistar.sim.schemes import SCHEMES
@@ -164,6 +164,7 @@ class Simulates:
         seed: int = 0,
         on_error: str = "raise",
         threads: int | None = None,
+        self_contact: SelfContact = False,
     ) -> Simulator:
         """Many of this robot at once, step by step, on the ground, with joint physics and sensors.
 
@@ -189,6 +190,9 @@ class Simulates:
             on_error: ``"raise"``, or ``"freeze"``: samples that diverge keep their last state and
                 wait for a reset, the others go on.
             threads: Number of threads; default: by the work. Results do not depend on it.
+            self_contact: Whether links of one tree touch each other: True by MuJoCo's rule (not
+                those that a joint connects, nor what ``<exclude>``, contype and conaffinity of
+                the file forbid), or pairs of names of links or shapes.
 
         Raises:
             ArgumentError: Another scheme and contacts or joint physics, or too many pairs that may
@@ -206,6 +210,7 @@ class Simulates:
             seed,
             on_error,
             threads,
+            self_contact,
         )
         return Simulator(self, batch, options)
 

@@ -74,7 +74,12 @@ class Simulator(StepForces, HasSensors, ShownLive):
         self.dt = float(options.dt)
         refuse_singular(self._model)
         found = contact_pairs(
-            self._model, options.ground, options.points, options.friction, options.restitution
+            self._model,
+            options.ground,
+            options.points,
+            options.friction,
+            options.restitution,
+            options.self_contact,
         )
         self._pairs: tuple[Pair, ...] = found.pairs
         self.unused_shapes = found.unused

@@ -325,16 +325,15 @@ def _sweep_lines(draft: Draft) -> Iterator[str]:
         yield parallel_text(draft.parallel)
     elif draft.schedule is not None:
         yield to_text(draft.schedule)
-    for name, forms in draft.forms.items():
+    every: dict[str, Sequence[MatrixForm]] = {**draft.forms}
+    if draft.innovations is not None:
+        response, found = draft.innovations
+        given = {"response": response, **found}
+        every |= {f"innovations, {name}": forms for name, forms in given.items()}
+    for name, forms in every.items():
         for form in forms:
             yield f"{name} by {_title(form)}, on a unit column"
             yield to_text(form.schedule)
-    if draft.innovations is not None:
-        response, found = draft.innovations
-        for name, forms in {"response": response, **found}.items():
-            for form in forms:
-                yield f"innovations, {name} by {_title(form)}, on a unit column"
-                yield to_text(form.schedule)
     if draft.split is not None:
         yield f"{', '.join(draft.split.matrices)} by single sweeps along branches"
         yield to_text(draft.split.schedule)

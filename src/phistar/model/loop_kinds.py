@@ -193,7 +193,7 @@ def _twist(R: Array, a: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Rod:
+class RigidRod:
     """Two points keep the distance ``loop.size``; a rod without mass."""
 
     rows: int = 1
@@ -318,7 +318,7 @@ LOOP_KINDS: Mapping[str, LoopKind] = {
     "cylindrical": LowerPair("across", "across"),
     "spherical": LowerPair("none", "all"),
     "planar": LowerPair("across", "along"),
-    "distance": Rod(),
+    "distance": RigidRod(),
     "rolling": Roller(disc=False),
     "rolling_disc": Roller(disc=True),
 }

@@ -162,6 +162,16 @@ def _verify_unrolled(program: Unrolled) -> None:
 
 def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -> None:
     where = f"product {product.output}"
+    read = _read_by_product(where, product) | set(product.known.values())
+    _verify_given_entries(where, product)
+    if not read <= kept:
+        raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
+    for entry in range(product.rows * len(product.right_slots)):
+        outputs.write(where, Store(product.output, entry, "", 0.0), entry)
+
+
+def _read_by_product(where: str, product: MatrixProduct) -> set[int]:
+    """Slots of the numbers that are multiplied, each an entry of its matrix."""
     read: set[int] = set()
     if sorted(i for band in product.all_bands for i in band.rows) != list(range(product.rows)):
         raise VerifyError(f"{where}: bands are not all rows of the left matrix, each once")
@@ -173,19 +183,19 @@ def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -
         if not all(_is_entry(row, product.inner) for row in column):
             raise VerifyError(f"{where}: a column has rows that the left matrix does not have")
         read.update(column.values())
-    for entry, slot in product.known.items():
+    return read
+
+
+def _verify_given_entries(where: str, product: MatrixProduct) -> None:
+    """Entries that are known, or copies of others, are not multiplied."""
+    for entry in product.known:
         row, j = divmod(entry, len(product.right_slots))
         if not _is_entry(row, product.rows) or product.right_slots[j]:
             raise VerifyError(f"{where}: entry {entry} is known, and multiplied or not there")
-        read.add(slot)
     for entry, other in product.mirrored.items():
         copies = other in product.mirrored or other in product.known
         if copies or not _is_entry(other, product.rows * len(product.right_slots)):
             raise VerifyError(f"{where}: entry {entry} is that at {other}, which is not multiplied")
-    if not read <= kept:
-        raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
-    for entry in range(product.rows * len(product.right_slots)):
-        outputs.write(where, Store(product.output, entry, "", 0.0), entry)
 
 
 def _verify_row_loop(

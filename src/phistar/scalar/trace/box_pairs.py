@@ -16,10 +16,8 @@ from functools import cached_property
 from phistar.scalar.graph import Scalar, select, sqrt
 from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, minus, plus, scaled, zeros
-from phistar.scalar.trace.closest_points import largest
+from phistar.scalar.trace.closest_points import FAR, largest
 from phistar.thresholds import POLICY
-
-_FAR = 1e12
 
 
 @dataclass(frozen=True)
@@ -163,9 +161,9 @@ class BoxPair:
         low: Scalar = 0.0
         high: Scalar = 1.0
         for x, d, half, mark in zip(point, way, self.half, marks, strict=True):
-            reach = half + self.margin + _FAR * mark
+            reach = half + self.margin + FAR * mark
             size = larger(d, -d)
-            step = select(size, 1.0 / _FAR, d, 1.0 / _FAR)
+            step = select(size, 1.0 / FAR, d, 1.0 / FAR)
             one, two = (-reach - x) / step, (reach - x) / step
             low, high = larger(low, smaller(one, two)), smaller(high, larger(one, two))
         return low, high

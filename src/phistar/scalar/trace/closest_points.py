@@ -18,11 +18,12 @@ from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import Vector, dot, minus, plus, scaled
 from phistar.thresholds import POLICY
 
-_FAR = 1e12
+FAR = 1e12
+"""A length beyond all others, of whose reciprocal nothing is lost."""
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisSegment:
     """A segment: its middle, its direction (a unit vector) and half its length."""
 
     middle: Vector
@@ -30,17 +31,17 @@ class Axis:
     half: float
 
 
-def axis_point(axis: Axis, place: Scalar) -> Vector:
+def axis_point(axis: AxisSegment, place: Scalar) -> Vector:
     """The point at a distance from the middle."""
     return plus(axis.middle, scaled(place, axis.way))
 
 
-def nearest_on_axis(point: Vector, axis: Axis) -> Scalar:
+def nearest_on_axis(point: Vector, axis: AxisSegment) -> Scalar:
     """The place that is nearest to a point."""
     return _within(dot(axis.way, minus(point, axis.middle)), axis.half)
 
 
-def points_of_two(own: Axis, other: Axis, number: int) -> tuple[Vector, Vector]:
+def points_of_two(own: AxisSegment, other: AxisSegment, number: int) -> tuple[Vector, Vector]:
     """A point of a segment, and the nearest one of another."""
     away = minus(own.middle, other.middle)
     slant, first, second = dot(own.way, other.way), dot(own.way, away), dot(other.way, away)
@@ -57,7 +58,7 @@ def points_of_two(own: Axis, other: Axis, number: int) -> tuple[Vector, Vector]:
     return axis_point(own, place), axis_point(other, there)
 
 
-def beside_box(axis: Axis, half: Sequence[float], number: int, flat: bool) -> Scalar:
+def beside_box(axis: AxisSegment, half: Sequence[float], number: int, flat: bool) -> Scalar:
     """A place on a segment that is seen from a box with its middle at the origin.
 
     Args:
@@ -71,7 +72,7 @@ def beside_box(axis: Axis, half: Sequence[float], number: int, flat: bool) -> Sc
         apart = [larger(x, -x) - h - axis.half * larger(d, -d) for x, d, h in sides]
         _, marks = largest(apart)
         ends = [
-            _stretch(x, d, h + _FAR * mark) for (x, d, h), mark in zip(sides, marks, strict=True)
+            _stretch(x, d, h + FAR * mark) for (x, d, h), mark in zip(sides, marks, strict=True)
         ]
         return _end_of_stretch(ends, axis.half, number)
 
@@ -106,7 +107,7 @@ def beside_box(axis: Axis, half: Sequence[float], number: int, flat: bool) -> Sc
     return _within(found, axis.half)
 
 
-def beside_can(axis: Axis, can: Axis, radius: float, number: int) -> Scalar:
+def beside_can(axis: AxisSegment, can: AxisSegment, radius: float, number: int) -> Scalar:
     """A place on a segment that is near a cylinder; above a rim it is found by projections."""
     center, middle = points_of_two(axis, can, 0)
     if not number:
@@ -144,7 +145,7 @@ def largest(values: Vector) -> tuple[Scalar, Vector]:
     return best, found
 
 
-def _nearest_in_can(point: Vector, can: Axis, radius: float) -> Vector:
+def _nearest_in_can(point: Vector, can: AxisSegment, radius: float) -> Vector:
     """The point of a solid cylinder that is nearest to one."""
     seen = minus(point, can.middle)
     height = dot(can.way, seen)
@@ -161,7 +162,7 @@ def _within(x: Scalar, half: Scalar) -> Scalar:
 def _stretch(x: Scalar, d: Scalar, h: Scalar) -> tuple[Scalar, Scalar]:
     """Where x + t d enters and leaves [-h, h]; far away if it hardly moves."""
     size = larger(d, -d)
-    step = select(size, 1.0 / _FAR, d, 1.0 / _FAR)
+    step = select(size, 1.0 / FAR, d, 1.0 / FAR)
     one, two = (-h - x) / step, (h - x) / step
     return smaller(one, two), larger(one, two)
 

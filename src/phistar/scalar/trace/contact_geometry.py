@@ -41,7 +41,7 @@ from phistar.scalar.linear.vectors import (
 from phistar.scalar.robot.link_numbers import placement_in_link
 from phistar.scalar.trace.box_pairs import BoxPair
 from phistar.scalar.trace.closest_points import (
-    Axis,
+    AxisSegment,
     axis_point,
     beside_box,
     beside_can,
@@ -208,7 +208,9 @@ class ContactFrames:
         if isinstance(feature, Along):
             axis = self._axis(feature.rod)
             middle, edges = self._box_in_world(box)
-            seen = Axis(times(edges, minus(axis.middle, middle)), times(edges, axis.way), axis.half)
+            seen = AxisSegment(
+                times(edges, minus(axis.middle, middle)), times(edges, axis.way), axis.half
+            )
             place = beside_box(seen, box.half, feature.number, feature.rod.flat)
             found = self._round_on_box(feature.rod, axis_point(axis, place), box)
             if not feature.rod.flat:
@@ -247,7 +249,7 @@ class ContactFrames:
         """On a cylinder: its side, an end, or a rim."""
         middle, (axis, *sides) = self._box_in_world(can)
         if isinstance(feature, Along):
-            own, rod = self._axis(feature.rod), Axis(middle, axis, can.half)
+            own, rod = self._axis(feature.rod), AxisSegment(middle, axis, can.half)
             place = beside_can(own, rod, can.radius, feature.number)
             center, round_part = axis_point(own, place), feature.rod
         else:
@@ -315,11 +317,11 @@ class ContactFrames:
     def _center(self, ball: Ball) -> Vector:
         return self._to_world(ball.body, self._point(ball.body, ball.center))
 
-    def _axis(self, rod: Rod) -> Axis:
+    def _axis(self, rod: Rod) -> AxisSegment:
         """The axis of a rod in the world."""
         middle = self._to_world(rod.body, self._point(rod.body, rod.center))
         rows, _ = self.world(rod.body)
-        return Axis(middle, times(rows, self._direction(rod.body, rod.axis)), rod.half)
+        return AxisSegment(middle, times(rows, self._direction(rod.body, rod.axis)), rod.half)
 
     def _rim_on_box(self, feature: Rim, box: Cuboid) -> TouchingPoint:
         k, other = feature.body, feature.can

@@ -21,7 +21,7 @@ from phistar.control.actuation import Actuation
 from phistar.control.loop_states import at_motors, closes_loops
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
-from phistar.model.joint_physics import Passive
+from phistar.model.joint_physics import Passive, passive_parts
 from phistar.robot import Robot
 from phistar.sim.law_calls import LawProgram
 from phistar.spatial import is_rotation
@@ -48,6 +48,14 @@ class Law(ABC):
     name: ClassVar[str]
     actuation: Actuation | None = field(default=None, kw_only=True)
     passive: Passive = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Raise unless ``passive`` is what ``robot.simulate`` takes.
+
+        Raises:
+            UnknownNameError, ArgumentError: A name that is no part of the joint physics, or none.
+        """
+        passive_parts(self.passive)
 
     @abstractmethod
     def pull(self, q: Array) -> Array:

@@ -331,8 +331,8 @@ def _sweep_lines(draft: Draft) -> Iterator[str]:
             yield to_text(form.schedule)
     if draft.innovations is not None:
         response, found = draft.innovations
-        for name, forms in {"response": response, **found}.items():
-            for form in forms:
+        for name, walks in {"response": response, **found}.items():
+            for form in walks:
                 yield f"innovations, {name} by {_title(form)}, on a unit column"
                 yield to_text(form.schedule)
     if draft.split is not None:

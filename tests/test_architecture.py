@@ -129,7 +129,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "envs": ("errors spatial model robot sim", "numpy gymnasium"),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
-        "inverse_kinematics",
+        "inverse_kinematics loops",
         "numpy viser",
     ),
     "report": ("errors reprs spatial model robots robot sim drawing", "numpy"),
@@ -268,6 +268,15 @@ def test_the_page_has_a_row_of_every_unit() -> None:
     assert named == {unit for unit in package if not unit.startswith("__")}
     (commands,) = (row[1] for row in rows if row[0].strip() == "`cli/`")
     assert set(re.findall(r"`(\w+)`", commands)) == set(COMMANDS)
+
+
+def test_the_page_has_every_file_of_the_machine_code_backend() -> None:
+    """Its rooms have many files, which only their part in the whole explains."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page[page.index("### Files of the machine-code backend") :].split("\n## ")[0]
+    rooms = (SRC / "backends" / "llvm" / room for room in ("emit", "run"))
+    files = {f"{room.name}/{path.stem}" for room in rooms for path in room.glob("[!_]*.py")}
+    assert set(re.findall(r"`((?:emit|run)/\w+)`", table)) == files
 
 
 def test_files_that_the_page_names_exist() -> None:

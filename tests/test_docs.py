@@ -288,3 +288,25 @@ def test_examples_are_shown_with_what_they_print(tmp_path: Path) -> None:
     assert "## Small example\n\nWhat it is.\n\n    python examples/small_example.py\n" in text
     assert "```text\nsaid\n```" in text
     assert "](drawn/small_example/a.png)" in text
+
+
+def _stars_lost(text: str) -> list[str]:
+    """Stars of operators that Markdown takes for emphasis, with what stands between them."""
+    code = r"```.*?```|`[^`]*`|(?m:^ {4}[^\n]*$)"
+    plain = re.sub(code, "``", text, flags=re.DOTALL)
+    pairs = re.findall(r"(?<![\\*])\*(?=[^\s*.,;:)\]])([^*\n|]{1,100}?)(?<![\s\\*])\*(?!\*)", plain)
+    return [inner for inner in pairs if re.search("[Α-Ωα-ω𝓜⁻]", inner)]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.stem
+)
+def test_operators_keep_their_stars(page: Path) -> None:
+    """K\\*ψ\\*E is written so: K*ψ*E would be shown as KψE, and an erratum as the misprint."""
+    assert _stars_lost(page.read_text(encoding="utf-8")) == []
+
+
+def test_lost_stars_are_found() -> None:
+    """Between letters, not in code, not where they are escaped or mean emphasis of words."""
+    assert _stars_lost("W = K*ψ*E and m*θ̇ = ℓ*ν") == ["ψ", "θ̇ = ℓ"]
+    assert _stars_lost("K\\*ψ\\*E, `K*ψ*E`, *see through*, (Eφ*, P Eφ*)") == []

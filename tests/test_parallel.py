@@ -241,6 +241,8 @@ def test_loops_and_mimics_are_refused() -> None:
     zeros = mimic.neutral(), np.zeros(mimic.nv), np.zeros(mimic.nv)
     with pytest.raises(ArgumentError, match=r"mimic"):
         mimic.forward_dynamics(*zeros, method="parallel")
+    with pytest.raises(ArgumentError, match=r"reduced mimic joints.*schedule='parallel'"):
+        mimic.compile("forward_dynamics", schedule="parallel")
 
 
 def test_singular_hinges_are_refused() -> None:

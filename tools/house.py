@@ -46,15 +46,14 @@ TUNED = (
 
 NOT_TUNING = {
     "layouts and indices": """
-        TYPE_OFFSET DATA_OFFSET NDIM_OFFSET SHAPE_OFFSET DTYPE_OFFSET FLAGS_OFFSET NDARRAY_BYTES
-        DTYPE_KIND_OFFSET DTYPE_BYTES HEADER_WORDS ARGUMENTS_OFFSET_BYTES BUFFER_ROW_WORDS
+        HEADER_WORDS ARGUMENTS_OFFSET_BYTES BUFFER_ROW_WORDS
         _METH_FASTCALL FORMAT_VERSION _LENGTH_BYTES WORKSPACE_ALIGNMENT_BYTES CACHE_LINE_BYTES
-        _PITCH_INDEX _ANGLE_OFFSET_INDEX _SCALE_INDEX NUMBERS_PER_ROW UNIT_SET INPUT_LEVEL
+        NUMBERS_PER_ROW UNIT_SET INPUT_LEVEL
         OPERAND_COUNTS RIGID_INERTIA_ENTRIES _MAX_AXIS_ROTATION_ENTRIES QUATERNION_SIZE
         _RELATION_CODES _RELATION_STRIDE _WIDTHS GROUND_COMPONENTS NONE NOWHERE FORMAT
         _NANOSECONDS _SIZES _UNITS TILE_VECTORS OLDEST""",
     "matrices and series": """
-        _CYCLIC_AXES _SYMMETRIC_INDEX _Z_AXIS _ZERO_OFFSET _ZERO_MOMENTS IDENTITY _IDENTITY _SIXTHS
+        _CYCLIC_AXES _SYMMETRIC_INDEX _ZERO_OFFSET _ZERO_MOMENTS IDENTITY _IDENTITY _SIXTHS
         BERNOULLI _TERMS ARTANH_COEFFICIENTS ARCTAN_COEFFICIENTS PIVOTS_PER_LOGARITHM
         _FIXED_NORMAL _FIXED_TANGENT""",
     "tolerances of numerical methods": """
@@ -62,12 +61,19 @@ NOT_TUNING = {
         FLOAT32_EPS_PER_FLOAT64_EPS DOUBLE_TOLERANCE MIN_FLOAT_TOLERANCE ROUNDING_TOLERANCE
         MAX_REDUCED_ANGLE_RAD _PARALLEL_SINE _MIN_SLIDE_COSINE SQUARED_ANGLE_FLOOR MIN_STEP_SHARE
         ITERATION_TOLERANCE STALL_TOLERANCE MAX_ITERATIONS SETTLING_ITERATIONS MIN_RELATIVE_SQUARE
-        MAX_FINITE SERIES_TOLERANCE DAMPING_FLOOR MAX_GUESSES ENERGY_ROUNDINGS""",
+        MAX_FINITE SERIES_TOLERANCE DAMPING_FLOOR MAX_GUESSES SLOWEST_DRAG ENERGY_ROUNDINGS""",
     "what is written or shown": """
-        TEST_SAMPLES MAX_LABEL_CHARACTERS MAX_LINE_CHARACTERS MAX_IDENTIFIER_CHARACTERS STALE_FILE_SECONDS
-        PROGRESS_TICKS MIN_PROGRESS_NANOSECONDS""",
+        TEST_SAMPLES MAX_LABEL_CHARACTERS MAX_LINE_CHARACTERS MAX_IDENTIFIER_CHARACTERS
+        STALE_FILE_SECONDS PROGRESS_TICKS MIN_PROGRESS_NANOSECONDS""",
 }
 """Numbers of these modules that do not choose how something is computed."""
+
+FORMATS = ("backends/llvm/abi.py",)
+"""Modules that say where others keep what, and compare it with them before anything relies on it.
+
+None of their numbers can be chosen. They import nothing of ``phistar.thresholds``, and no name of
+theirs excuses a number of another module.
+"""
 
 LISTED = 12
 """Functions that are listed by name, longest and most complex first."""
@@ -411,7 +417,7 @@ def tuning_constants(found: Sequence[Module]) -> dict[str, list[tuple[str, str]]
     each = {
         m.name: [(name, value) for name, value in constants(m.tree) if name not in others]
         for m in found
-        if m.name.split("/")[0].removesuffix(".py") in TUNED
+        if m.name.split("/")[0].removesuffix(".py") in TUNED and m.name not in FORMATS
     }
     return {name: values for name, values in each.items() if values}
 

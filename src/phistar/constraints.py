@@ -29,6 +29,9 @@ from phistar.spatial import pose, pose_inverse, pose_product
 
 _Z: Axis = (0.0, 0.0, 1.0)
 
+POSE_TOLERANCE = 1e-6
+"""How far the numbers of a pose may be from those of a rotation."""
+
 
 class Constraint(ABC):
     """A constraint between frames or joints, by name."""
@@ -75,11 +78,11 @@ class _BetweenFrames(Constraint):
                 pose_inverse(_world(model, q, self.other)), _world(model, q, self.frame)
             )
         else:
-            given = np.asarray(self.at, dtype=float)
+            given = _finite(self.at, f"at of {type(self).__name__}({self.frame!r})")
             if given.shape == (3,):
                 held = pose(translation=given)
             elif given.shape == (4, 4):
-                held = given
+                held = _rigid(given, f"at of {type(self).__name__}({self.frame!r})")
             else:
                 raise ArgumentError(
                     f"at of {type(self).__name__}({self.frame!r}) has shape {given.shape}, "
@@ -226,9 +229,12 @@ class Gear(Constraint):
                     f"joint '{joint}' of a gear is {model.joints[joint].kind}, expected a joint "
                     "with one coordinate"
                 )
+        if self.joint == self.source:
+            raise ArgumentError(f"a gear ties joint '{self.joint}' to itself, expected two joints")
         label = self.name or f"gear {self.joint} {self.source}"
-        coefficients = self.coefficients or (self.offset, self.ratio)
-        return Coupling(label, self.joint, self.source, tuple(map(float, coefficients)))
+        given = self.coefficients or (self.offset, self.ratio)
+        coefficients = _finite(given, f"what '{label}' multiplies with")
+        return Coupling(label, self.joint, self.source, tuple(coefficients.tolist()))
 
 
 @dataclass(frozen=True)
@@ -301,29 +307,60 @@ class Prescribed(Constraint):
         """The position () or the pose (4, 4) at the instant of a call, None if that is free."""
         if self.position is None:
             return None
-        place = np.asarray(self.position, dtype=float)
+        place = _finite(self.position, f"position of Prescribed({self.what!r})")
         if place.shape != (() if self.what in model.joints else (4, 4)):
             raise ArgumentError(
                 f"position of Prescribed({self.what!r}) has shape {place.shape}, expected a number "
                 "for a joint, a pose (4, 4) for a frame"
             )
-        return place
+        return _rigid(place, f"position of Prescribed({self.what!r})") if place.ndim else place
 
-    def drive(self) -> tuple[Array, Array]:
+    def drive(self, model: Model) -> tuple[Array, Array]:
         """Velocity and acceleration of its rows at the instant of a call, (1,) or (6,)."""
         if self.motion is not None:
             raise ArgumentError(
                 f"Prescribed({self.what!r}) is a motion in time, and the call is about an instant; "
                 "pass it to simulate, or say when: .at(t)"
             )
-        rows = [np.atleast_1d(np.asarray(x, float)) for x in (self.velocity, self.acceleration)]
-        size = max(len(x) for x in rows)
-        if size not in (1, 6):
-            raise ArgumentError(
-                f"motion of Prescribed({self.what!r}) has {size} numbers, expected 6"
-            )
-        velocity, acceleration = (np.broadcast_to(x, (size,)) for x in rows)
+        size = 1 if self.what in model.joints else 6
+        velocity, acceleration = (
+            self._rates(name, x, size)
+            for name, x in (("velocity", self.velocity), ("acceleration", self.acceleration))
+        )
         return velocity, acceleration
+
+    def _rates(self, name: str, given: float | tuple[float, ...], size: int) -> Array:
+        told = f"{name} of Prescribed({self.what!r})"
+        rates = np.atleast_1d(_finite(given, told))
+        if rates.shape == (1,) and not rates.any():
+            return np.zeros(size)  # at rest, which is the default
+        if rates.shape != (size,):
+            expected = "one number for a joint" if size == 1 else "6 numbers for a frame"
+            raise ArgumentError(f"{told} is {given!r}, expected {expected}")
+        return rates
+
+
+def _finite(given: ArrayLike, what: str) -> Array:
+    """An array of finite numbers."""
+    try:
+        found = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what} is {given!r}, expected numbers") from None
+    if not np.isfinite(found).all():
+        raise ArgumentError(f"{what} is not finite: {found.tolist()}")
+    return found
+
+
+def _rigid(place: Array, what: str) -> Array:
+    """A pose (4, 4): a rotation, a place, and the last row of one."""
+    R = place[:3, :3]
+    turns = np.abs(R.T @ R - np.eye(3)).max() < POSE_TOLERANCE and np.linalg.det(R) > 0.0
+    if not turns or np.abs(place[3] - [0.0, 0.0, 0.0, 1.0]).max() > POSE_TOLERANCE:
+        raise ArgumentError(
+            f"{what} is no pose: its rotation has to be orthonormal with determinant 1, its last "
+            "row 0 0 0 1"
+        )
+    return place
 
 
 def _unit(axis: Axis) -> Axis:
@@ -351,7 +388,8 @@ def _world(model: Model, q: Array, frame: str) -> Array:
 
 def holds_its_place(constraint: Constraint, model: Model) -> bool:
     """Whether it holds a frame wherever that is, by rows that do not depend on the place."""
-    return isinstance(constraint, Point | Weld | Hinge) and constraint.anywhere(model)[1]
+    kinds = Point | Weld | Hinge | Distance
+    return isinstance(constraint, kinds) and constraint.anywhere(model)[1]
 
 
 def require_constraints(given: Sequence[Constraint]) -> None:

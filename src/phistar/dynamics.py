@@ -35,9 +35,10 @@ from phistar.compile import (
     kernel,
     matrix,
     matrix_executable,
+    mimic_in_rounds,
     run_traced,
 )
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import UnknownNameError
 from phistar.gc_pause import gc_paused
 from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
@@ -106,17 +107,13 @@ def forward_dynamics(
     out: Array | None = None,
 ) -> Array:
     """Joint accelerations (..., nv) under the joint forces ``tau``."""
-    if method not in FORWARD_DYNAMICS_METHODS:
+    if not isinstance(method, str) or method not in FORWARD_DYNAMICS_METHODS:
         raise UnknownNameError("forward-dynamics method", method, FORWARD_DYNAMICS_METHODS)
     refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     if not joint_map(model).one_to_one:
         if method == "parallel":
-            raise ArgumentError(
-                f"robot '{model.name}' has reduced mimic joints, whose links move together: "
-                "method='parallel' needs a coordinate for every joint; load it with "
-                "mimic='independent', or leave the method out"
-            )
+            raise mimic_in_rounds(model, "method")
         return _copy_to_out(_forward_on_nodes(model, arrays, wrenches), out)
     if method == "parallel":
         return _run_parallel(model, "forward_dynamics", arrays, wrenches, "vdot", out)

@@ -57,6 +57,7 @@ from phistar.compile import (
     is_embedded,
     joint_map,
     kept_zeros,
+    mimic_in_rounds,
     refuse_on_nodes,
     request,
     spell_inverses_for_robot,
@@ -557,6 +558,8 @@ def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
     if not isinstance(request, Vectors):
         if request.name in ON_LOOPS.values():
             require_tree(model, "schedule='parallel'", _ROUNDS_CURE)
+        if is_embedded(request.name):
+            raise mimic_in_rounds(model, "schedule")
         what = "traced for a robot" if isinstance(request, Traced) else "a matrix"
         raise ArgumentError(
             f"{request.name} is {what}: schedule='parallel' is for programs whose results are "

@@ -67,7 +67,14 @@ _PAGE = Template("""<!DOCTYPE html>
   table { border-collapse: collapse; display: block; overflow-x: auto; margin: 0.6rem 0; }
   td, th { border-bottom: 1px solid #8884; padding: 0.15rem 0.7rem 0.15rem 0; text-align: left; }
   pre { overflow-x: auto; font-size: 0.85rem; }
-  img { max-width: 100%; background: #fff; }
+  .picture { overflow-x: auto; }
+  .picture img { width: 100%; min-width: 40rem; max-width: 52rem; background: #fff; }
+  @media (max-width: 40rem) {
+    body { padding: 0 0.6rem; }
+    table { font-size: 0.72rem; }
+    td, th { padding-right: 0.35rem; }
+    pre { white-space: pre-wrap; }
+  }
 </style></head>
 <body><h1>$title</h1>$body</body></html>
 """)
@@ -81,7 +88,8 @@ def html_document(title: str, body: str) -> str:
 def html_picture(svg: bytes, description: str) -> str:
     """A drawing as a part of a page."""
     data = base64.b64encode(svg).decode()
-    return f'<img alt="{html.escape(description)}" src="data:image/svg+xml;base64,{data}">'
+    picture = f'<img alt="{html.escape(description)}" src="data:image/svg+xml;base64,{data}">'
+    return f'<div class="picture">{picture}</div>'
 
 
 def html_card(title: str, *parts: str) -> str:

@@ -200,10 +200,10 @@ class Robot(
         """The robot with constraints for one call; those that do not say hold frames anywhere."""
         require_constraints(constraints)
         told = [x if isinstance(x, Prescribed) else None for x in constraints]
-        drives = [None if x is None else x.drive() for x in told]
-        places = [None if x is None else x.place(self.model) for x in told]
         kept = tuple(x.at_rest() if isinstance(x, Prescribed) else x for x in constraints)
         robot, names = self._at_rest_under(kept)
+        drives = [None if x is None else x.drive(self.model) for x in told]
+        places = [None if x is None else x.place(self.model) for x in told]
         moved = {name: x for name, x in zip(names, drives, strict=True) if x is not None}
         if not moved:
             return robot
@@ -361,43 +361,56 @@ class Robot(
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        if (
+            passive is False
+            and constraints is None
+            and method == "articulated"
+            and on_error is RAISE
+        ):
+            if forces is None:
+                usual = reference == "world_aligned"
+                entry = self._entries.get("forward_dynamics") if usual else None
+                result = None if entry is None else entry(q, v, tau, out)
+            else:
+                entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
+                result = entry and entry(q, v, tau, forces, reference, out=out)
+            if result is not None:
+                return result
+        options: dict[str, Any] = {
+            "forces": forces, "reference": reference, "out": out, "on_error": on_error,
+        }  # fmt: skip
+        return self._forward_dynamics_otherwise(q, v, tau, method, passive, constraints, options)
+
+    def _forward_dynamics_otherwise(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        method: str,
+        passive: Passive,
+        constraints: Sequence[Constraint] | None,
+        options: dict[str, Any],
+    ) -> Array:
+        """``forward_dynamics`` without the entry that was used last."""
         if passive is not False and (parts := force_parts(self.model, passive)):
             tau = with_passive_force(self.model, q, v, tau, parts)
         if constraints is not None:
             method = "auto" if method == "articulated" else method
-            return self._for_call(constraints).forward_dynamics(
-                q, v, tau, forces=forces, reference=reference, method=method, out=out,
-                on_error=on_error,
-            )  # fmt: skip
-        if method in LOOP_METHODS and method != "parallel":
-            method = "articulated"
-        if method != "articulated":
-            entry = None
-        elif forces is None and reference == "world_aligned":
-            entry = self._entries.get("forward_dynamics")
-            if (
-                entry is not None
-                and on_error is RAISE
-                and (result := entry(q, v, tau, out)) is not None
-            ):
-                return result
-        elif forces is not None:
-            entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
-            if entry is not None and on_error is RAISE:
-                result = entry(q, v, tau, forces, reference, out=out)
-                if result is None:
-                    given = (q, v, tau, forces, reference)
-                    result = try_other_frames(self._entries, "forward_dynamics", given, out=out)
-                if result is not None:
-                    return result
+            there = self._for_call(constraints)
+            return there.forward_dynamics(q, v, tau, method=method, **options)
+        one = "articulated" if method in LOOP_METHODS and method != "parallel" else method
+        if passive is not False or one != method:
+            return self.forward_dynamics(q, v, tau, method=one, **options)
+        forces, reference, out = options["forces"], options["reference"], options["out"]
+        on_error = options["on_error"]
+        if method == "articulated" and on_error is RAISE:
+            given = (q, v, tau, forces, reference)
+            result = try_other_frames(self._entries, "forward_dynamics", given, out=out)
+            if result is not None:
+                return cast(Array, result)
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.forward_dynamics, reference=reference, method=method, out=out),
-                {"q": q, "v": v, "tau": tau},
-                forces,
-            )
+            call = partial(self.forward_dynamics, reference=reference, method=method, out=out)
+            return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
         wrenches = check_wrenches(self.model, q, forces, reference)
         return dynamics.forward_dynamics(self.model, q, v, tau, wrenches, method, out)
 

@@ -450,6 +450,18 @@ class Policy:
     """How far beyond a face, as a fraction of the box, a corner of another box still touches it:
     boxes of one size that stand on each other do."""
 
+    smallest_crossing_sine: float = 0.01
+    """Sine of the angle between edges of boxes, or axes of capsules, below which they are parallel:
+    faces and ends of what lies beside each other tell then where they touch."""
+
+    rim_projections: int = 6
+    """Projections onto a cylinder and back by which the nearest point of a capsule's axis is found:
+    20 cm from a rim it is right to 2 mm, where both touch to rounding."""
+
+    contact_side_slant: float = 0.1
+    """Sine of the angle between a normal and the plane across a cylinder's axis up to which its
+    side touches; beyond it its rims do."""
+
     contact_out_of_reach: float = 1e3
     """Gap [m] of a corner that is beside the face it would touch."""
 

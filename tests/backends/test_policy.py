@@ -174,6 +174,18 @@ def test_no_threshold_stands_elsewhere() -> None:
     assert house.tuning_constants([planted]) == {"sim/x.py": [("MAX_LINKS", "3")]}
 
 
+def test_what_is_excused_is_no_threshold() -> None:
+    """Numbers of formats decide nothing, and each name that is excused exists."""
+    found = {module.name: module for module in house.modules()}
+    for name in house.FORMATS:
+        assert "POLICY" not in found[name].text
+        elsewhere = house.Module(house.SOURCE / "backends" / "x.py", found[name].text)
+        assert house.tuning_constants([elsewhere]), f"{name}: no number in it"
+    names = {name for module in found.values() for name, _ in house.constants(module.tree)}
+    excused = {name for names in house.NOT_TUNING.values() for name in names.split()}
+    assert excused - names == set()
+
+
 def test_one_line() -> None:
     """A decision in one line, for tables of benchmarks."""
     found = Decision("looped", "program", True, 2, "looped: 6 000 > 2 700")

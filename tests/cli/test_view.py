@@ -49,6 +49,24 @@ def test_wrong_motions(
     assert said in err
 
 
+@pytest.mark.parametrize("name", ["q", "v"])
+def test_a_number_that_is_lost_between_two_pictures(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One NaN, at a time that no picture shows: energies and ranges would be wrong."""
+    robot = phistar.load("double_pendulum")
+    sim = robot.simulate([0.1, 0.2], [0.0, 0.0], dt=1e-3, steps=200)
+    path = sim.save(tmp_path / "motion.npz")
+    held = dict(np.load(path))
+    held[name][5, 1] = np.nan
+    np.savez(path, **held)
+    arguments = ["report", "double_pendulum", str(path), "--no-timings"]
+    assert main([*arguments, "--out", str(tmp_path / "page.html")]) in (1, 2)
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "not finite, from 0.005 s on" in err
+
+
 def test_wrong_options(lost_motion: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ports that are none, and options that exclude each other."""
     for arguments, said in (

@@ -184,6 +184,21 @@ def test_missing_meshes_are_named_once_and_drawn_as_boxes() -> None:
     assert 2.0 / 12.0 * squares == pytest.approx([0.5, 0.4, 0.3], rel=1e-12)
 
 
+def test_meshes_that_are_missing_together_share_the_reason() -> None:
+    """Each name once, where they were looked for once."""
+    builder = ModelBuilder("arm")
+    for name in ("base", "hand"):
+        shapes = (Shape("mesh", mesh=f"{name}.stl"),)
+        builder.link(name, mass=2.0, com=(0.1, 0.2, 0.3), inertia=np.eye(3), visuals=shapes)
+    builder.joint("wrist", "revolute", "base", "hand", axis=(0, 0, 1))
+    with pytest.warns(MissingShapeWarning) as told:
+        found = scene(builder.build())
+    text = str(told[0].message)
+    assert "of meshes 'base.stl', 'hand.stl' each is not there (looked in no folder;" in text
+    assert text.count("looked in") == 1
+    assert len(found.missing) == 2
+
+
 @pytest.mark.parametrize("name", phistar.robots.names())
 def test_bundled_robots_have_surfaces(name: str) -> None:
     """Nothing is missing, and what is drawn stays within a few metres."""

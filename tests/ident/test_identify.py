@@ -421,6 +421,14 @@ def test_threads_do_not_matter() -> None:
         ({"rest_speed": [1.0, 2.0, 3.0]}, "rest_speed is .*, or 2 of them"),
         ({"friction": "viscous"}, r"friction is 'viscous', expected several names: \['viscous'\]"),
         ({"method": "energy", "dt": DT, "window": np.nan}, "window is nan, expected a time"),
+        ({"method": "momentum", "dt": -DT}, "dt is -0.004, expected a time greater than zero"),
+        ({"method": "momentum", "dt": np.nan}, "dt is nan, expected a time greater than zero"),
+        ({"method": "energy", "dt": "4 ms"}, "dt is '4 ms', expected a time greater than zero"),
+        ({"window": 0.1}, "window is 0.1, and method 'torque' has no windows"),
+        ({"friction": 1}, "friction is 1, expected True, False or several names"),
+        ({"bodies": 3}, "bodies is 3, expected several names"),
+        ({"prior_weight": "much"}, "prior_weight is 'much', expected a positive number"),
+        ({"vdot": None, "dt": DT, "cutoff": "10"}, "cutoff is '10', expected a frequency"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -428,8 +436,22 @@ def test_options_that_do_not_fit(
 ) -> None:
     """Each is named in one line."""
     log = (recorded.q, recorded.v, recorded.vdot, tau)
+    given = dict(zip(("q", "v", "vdot", "tau"), log, strict=True)) | options
     with pytest.raises(ArgumentError, match=said):
-        ident.identify(recorded.known, *log, **options)  # type: ignore[arg-type]
+        ident.identify(recorded.known, **given)  # type: ignore[arg-type]
+
+
+def test_values_that_cannot_be_compared(found: ident.Identification) -> None:
+    """Of an ellipsoid: too few numbers, none, and a level that is none."""
+    with pytest.raises(ShapeError, match=r"beta has shape \(3,\), .* needs \(13,\)"):
+        found.contains(np.zeros(3))
+    with pytest.raises(NotFiniteError, match="beta"):
+        found.contains(np.full(13, np.nan))
+    for level in (1.5, "most"):
+        with pytest.raises(ArgumentError, match=f"level is {level!r}, expected a number between"):
+            found.contains(found.fit.beta, level)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="level is"):
+            found.interval(level)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("samples", [1, 2])

@@ -333,6 +333,99 @@ def test_cells_that_are_no_numbers(
     assert len(text) < 200 + len(str(path))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
+def test_tables_of_spreadsheets(
+    encoding: str, table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """A mark of the byte order before the first name, lines that end as on Windows."""
+    path = write_csv(tmp_path, table)
+    path.write_bytes(path.read_text(encoding="utf-8").replace("\n", "\r\n").encode(encoding))
+    log = ident.read_log(path, recorded.known)
+    np.testing.assert_array_equal(log.q, recorded.q[:100])
+
+
+def test_columns_that_are_there_twice(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """It is not chosen between two columns of one joint, whatever they are called."""
+    path = write_csv(tmp_path, table)
+    text, first = path.read_text(encoding="utf-8"), table.names[0]
+    for other in (f"q.{first}", f"position.{first}"):
+        path.write_text(text.replace(f"q.{table.names[1]}", other, 1), encoding="utf-8")
+        assert f"q.{first} and {other} are both the position of '{first}'" in refused(
+            path, recorded.known
+        )
+    names = (first, table.names[1], first)
+    q, v, tau = (np.column_stack([x, x[:, 0]]) for x in (table.q, table.v, table.tau))
+    twice = write_npz(tmp_path, Table(table.t, names, q, v, tau))
+    assert f"joint '{first}' is there twice" in refused(twice, recorded.known)
+    messages = write_json_mcap(tmp_path, Table(table.t, names, q, v, tau))
+    assert f"joint '{first}' is there twice" in refused(messages, recorded.known)
+
+
+TIMES_OF_ARRAYS: dict[str, tuple[Callable[[Array], Any], str]] = {
+    "columns": (lambda t: t[:, None], "t has shape (100, 1), expected (N,)"),
+    "a number": (lambda t: t[3], "t has shape (), expected (N,)"),
+    "complex": (lambda t: t + 0j, "t has dtype complex128, expected times in s"),
+    "words": (lambda t: np.array(["soon"] * len(t)), "t has dtype <U4, expected times in s"),
+}
+
+
+@pytest.mark.parametrize("case", TIMES_OF_ARRAYS)
+def test_times_that_are_none(case: str, table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """Another shape or type is said, with the name of the array."""
+    change, text = TIMES_OF_ARRAYS[case]
+    path = write_npz(tmp_path, replace(table, t=change(table.t)))
+    assert text in refused(path, recorded.known)
+
+
+@pytest.mark.parametrize("start", [np.timedelta64(5, "ns"), np.datetime64("2026-01-01", "ns")])
+def test_times_that_are_dates(start: Any, table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """Dates and durations of NumPy are seconds, whatever they are counted in."""
+    stamps = start + np.round(1e9 * table.t).astype("timedelta64[ns]")
+    log = ident.read_log(write_npz(tmp_path, replace(table, t=stamps)), recorded.known)
+    np.testing.assert_allclose(log.t, table.t, rtol=0.0, atol=1e-9)
+
+
+def test_names_as_bytes(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """As other languages write them."""
+    path = tmp_path / "log.npz"
+    arrays = {"t": table.t, "q": table.q, "v": table.v, "tau": table.tau}
+    np.savez(path, names=np.array([name.encode() for name in table.names]), **arrays)
+    np.testing.assert_array_equal(ident.read_log(path, recorded.known).q, recorded.q[:100])
+
+
+def test_a_joint_without_forces_is_named(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """Not only that no sample is left."""
+    path = write_npz(tmp_path, replace(table, tau=table.tau * [1.0, np.nan]))
+    text = refused(path, recorded.known)
+    assert f"has no joint forces of {table.names[1]}: tau or effort or torque" in text
+
+
+def test_why_no_sample_is_left(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """Times that are all zero."""
+    text = refused(write_npz(tmp_path, replace(table, t=0.0 * table.t)), recorded.known)
+    assert "repeat the stamp before: 99 samples" in text
+
+
+def test_arguments_of_read_log(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """What is no file, no robot, or asks a table for a topic."""
+    path = write_csv(tmp_path, table)
+    with pytest.raises(ArgumentError, match="path is None, expected the path of a log"):
+        ident.read_log(None, recorded.known)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"robot is 'panda', expected a phistar\.Robot"):
+        ident.read_log(path, "panda")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"a \.csv log has no topics, and '/x' is asked for"):
+        ident.read_log(path, recorded.known, topic="/x")
+
+
+def test_a_log_of_another_robot_with_as_many_joints(
+    table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Its joints were put into the order of the robot that it was read for."""
+    log = ident.read_log(write_csv(tmp_path, table), recorded.known)
+    with pytest.raises(ArgumentError, match=r"was read for joints .* has slider, hinge"):
+        ident.identify(phistar.load("cartpole"), log)
+
+
 @pytest.mark.parametrize("write", [write_npz, write_json_mcap, write_ros1_bag])
 def test_cut_files(
     write: Callable[[Path, Table], Path], table: Table, recorded: Recorded, tmp_path: Path

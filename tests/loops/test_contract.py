@@ -619,6 +619,72 @@ def test_linearizations_take_constraints_for_a_call() -> None:
             assert error(getattr(found, name), getattr(expected, name)) < 1e-10
 
 
+def test_gaps_have_the_unit_of_what_is_open() -> None:
+    """Of an angle on a robot without lengths in its loops, too; it was said in metres."""
+    arm = phistar.load("panda")
+    first, second = arm.joint_names[:2]
+    geared = arm.with_loops(Gear(first, second))
+    q, rest = arm.configuration({first: 0.3}), np.zeros(arm.nv)
+    with pytest.raises(LoopOpenError, match=r"open by \S+ rad") as raised:
+        geared.forward_dynamics(q, rest, rest)
+    assert raised.value.unit == "rad"
+
+
+def test_constraints_with_wrong_numbers() -> None:
+    """One error each that names the constraint; some were errors of Python, or NaN."""
+    arm = phistar.load("panda")
+    q, rest, hand = arm.random_configuration(0), np.zeros(arm.nv), arm.frame_names[-1]
+    joint, other = arm.joint_names[:2]
+    wrong = [
+        (Point(hand, at=(np.nan, 0.0, 0.0)), "at of Point.* not finite"),
+        (Weld(hand, at=(3 * np.eye(4)).tolist()), "at of Weld.* no pose"),
+        (Gear(joint, joint), "to itself"),
+        (Gear(joint, other, ratio=np.nan), "not finite"),
+        (Prescribed(joint, velocity=(1.0,) * 6), "one number for a joint"),
+        (Prescribed(hand, velocity=0.1), "6 numbers for a frame"),
+        (Prescribed(hand, acceleration=(0.0, 1.0)), "6 numbers for a frame"),
+        (Prescribed(joint, velocity=np.nan), "velocity of Prescribed.* not finite"),
+        (Prescribed(joint, acceleration=np.inf), "acceleration of Prescribed.* not finite"),
+        (Prescribed(joint, velocity="fast"), "expected numbers"),  # type: ignore[arg-type]
+        (Prescribed(joint, position=np.nan), "position of Prescribed.* not finite"),
+        (Prescribed(hand, position=np.ones((4, 4))), "no pose"),
+    ]  # fmt: skip
+    for constraint, text in wrong:
+        for call in (
+            lambda x: arm.forward_dynamics(q, rest, rest, constraints=[x]),
+            lambda x: arm.project(q, rest, constraints=[x]),
+            lambda x: arm.simulate(q, rest, dt=1e-3, steps=2, constraints=[x]),
+        ):
+            with pytest.raises(ArgumentError, match=text):
+                call(constraint)
+    away = Prescribed(joint, position=float(q[0]) + 0.1)
+    with pytest.raises(LoopOpenError, match=r"open by 0\.1 rad"):
+        arm.simulate(q, rest, dt=1e-3, steps=2, constraints=[away])
+
+
+@pytest.mark.parametrize("wrong", [["kkt"], None, 3])
+def test_methods_that_are_no_names(wrong: Any) -> None:
+    """A list was an error of Python's about hashes."""
+    for robot in (four_bar(), four_bar().tree):
+        rest = np.zeros(3)
+        for method in (robot.forward_dynamics, robot.inverse_dynamics, robot.linearize):
+            with pytest.raises(UnknownNameError):
+                method(rest, rest, rest, method=wrong)
+
+
+def test_constrained_dynamics_with_what_joints_do_themselves() -> None:
+    """``passive=`` is that of forward dynamics, with constraints for a call as well."""
+    robot = four_bar().with_joint_physics(damping=[0.3, 0.2, 0.1])
+    state = four_bar_state()
+    for more in ({}, {"constraints": [Prescribed("crank_joint", velocity=float(state[1][0]))]}):
+        expected = robot.forward_dynamics(*state, passive=True, **more)
+        found = robot.constrained_dynamics(*state, passive=True, **more)
+        assert error(found.vdot, expected) < 1e-10
+        damped = np.array([0.3, 0.2, 0.1]) * state[1]
+        alone = robot.constrained_dynamics(state[0], state[1], state[2] - damped, **more)
+        assert error(found.joint_forces, alone.joint_forces) < 1e-10
+
+
 @pytest.mark.parametrize("wrong", ["FL_FOOT", Point("FL_FOOT"), ["FL_FOOT"], [Point, 3]])
 def test_constraints_that_are_none(wrong: Any) -> None:
     """The message shows what was given and how it is written."""

@@ -10,7 +10,7 @@ import pytest
 
 import phistar
 from phistar.arrays import Array
-from phistar.constraints import Point, Prescribed, Weld
+from phistar.constraints import Distance, Point, Prescribed, Weld
 from phistar.errors import (
     ArgumentError,
     DivergenceError,
@@ -87,14 +87,21 @@ def test_a_crank_at_constant_speed(scheme: str) -> None:
     assert sim.drift().kept.energy is False
 
 
-def cart() -> Robot:
-    """A pendulum of 1 kg, 0.7 m below a cart of 3 kg, with 0.1 kg m² about its centre."""
+def cart(friction: tuple[float, float] = (0.0, 0.0), reach: float = np.inf) -> Robot:
+    """A pendulum of 1 kg, 0.7 m below a cart of 3 kg, with 0.1 kg m² about its centre.
+
+    Args:
+        friction: Of rail and pin [N, N m].
+        reach: Largest angle of the pin.
+    """
     builder = ModelBuilder("cart")
     builder.link("rail")
     builder.link("cart", 3.0, inertia=(1, 1, 1))
     builder.link("pole", 1.0, com=(0, 0, -0.7), inertia=(0.1, 0.1, 0.1))
-    builder.joint("slide", "prismatic", "rail", "cart", axis=(1, 0, 0))
-    builder.joint("pin", "continuous", "cart", "pole", axis=(0, 1, 0))
+    builder.joint("slide", "prismatic", "rail", "cart", axis=(1, 0, 0), friction=friction[0])
+    turning = "revolute" if np.isfinite(reach) else "continuous"
+    ends = {"lower": -reach, "upper": reach, "friction": friction[1]}
+    builder.joint("pin", turning, "cart", "pole", axis=(0, 1, 0), **ends)
     return phistar.load(builder.build())
 
 
@@ -107,18 +114,20 @@ def shaken(t: float) -> tuple[float, float, float]:
     )
 
 
-def pendulum(duration: float, steps: int) -> Array:
+def pendulum(
+    duration: float, steps: int, start: tuple[float, float] = (0.3, -0.5), torque: float = 0.0
+) -> Array:
     """Angles (steps + 1,) of the pendulum on the shaken cart, by its own equation.
 
-    (I + m l²)θ̈ = -m g l sin θ + m l ẍ cos θ, as a positive angle turns the bob to -x.
+    (I + m l²)θ̈ = -m g l sin θ + m l ẍ cos θ + torque, as a positive angle turns the bob to -x.
     """
     total, moment = 0.1 + 0.7**2, 0.7
 
     def rate(t: float, y: Array) -> Array:
         pull = -9.81 * np.sin(y[0]) + shaken(t)[2] * np.cos(y[0])
-        return np.array([y[1], moment * pull / total])
+        return np.array([y[1], (moment * pull + torque) / total])
 
-    h, y = duration / steps / 10, np.array([0.3, -0.5])
+    h, y = duration / steps / 10, np.array(start)
     found = [y[0]]
     for k in range(10 * steps):
         t = k * h
@@ -165,6 +174,93 @@ def test_a_pendulum_on_a_driven_cart(kind: str) -> None:
     turn = 0.7 * (-9.81 * np.sin(angle) + arrays[2][:-1] * np.cos(angle)) / (0.1 + 0.7**2)
     bob = arrays[2][:-1] - 0.7 * (turn * np.cos(angle) - rate**2 * np.sin(angle))
     assert error(sim.drive_force("slide"), 3.0 * arrays[2][:-1] + bob) < 1e-6
+
+
+def test_a_driven_cart_whose_joints_rub() -> None:
+    """Pendulums that turn one way all the time feel a constant torque; the drive of the cart
+    overcomes the rail's friction, too."""
+    robot, steps = cart((2.0, 0.3)), 200
+    starts = [(0.3, -9.0), (0.3, 9.0), (1.0, 12.0)]
+    q, v = np.array([[0.0, x] for x, _ in starts]), np.array([[1.0, x] for _, x in starts])
+    told = [Prescribed("slide", motion=shaken)]
+    sim = robot.simulate(q, v, dt=2e-3, steps=steps, scheme="rk4", constraints=told)
+    assert sim.passive == ("friction",)
+    assert set(np.sign(sim.v[:, 0, 0]).tolist()) == {-1.0, 1.0}
+    for k, start in enumerate(starts):
+        expected = pendulum(0.4, steps, start, -0.3 * np.sign(start[1]))
+        assert np.abs(sim.q[:, k, 1] - expected).max() < 1e-7
+        angle, rate = sim.q[:-1, k, 1], sim.v[:-1, k, 1]
+        pull = by_arrays(shaken, sim.t[:-1])[2]
+        turn = (0.7 * (-9.81 * np.sin(angle) + pull * np.cos(angle)) - 0.3 * np.sign(start[1])) / (
+            0.1 + 0.7**2
+        )
+        bob = pull - 0.7 * (turn * np.cos(angle) - rate**2 * np.sin(angle))
+        force = sim.drive_force("slide")[:, k]
+        assert error(force, 3.0 * pull + bob + 2.0 * np.sign(sim.v[1:, k, 0])) < 1e-9
+        alone = robot.simulate(q[k], v[k], dt=2e-3, steps=steps, scheme="rk4", constraints=told)
+        assert np.abs(sim.q[:, k] - alone.q).max() < 1e-12
+
+
+@pytest.mark.parametrize("on_error", ["raise", "nan"])
+def test_batches_whose_driven_robots_reach_limits(on_error: str) -> None:
+    """Of four, two pendulums stop; each moves as it does alone, from where its own cart is."""
+    robot = cart(reach=0.8)
+    q = np.array([[[0.0, 0.1], [0.3, 0.7]], [[-0.2, 0.2], [0.1, -0.75]]])
+    v = np.array([[[0.5, 0.0], [0.5, 3.0]], [[0.5, 0.5], [0.5, -2.0]]])
+    told = [Prescribed("slide", velocity=0.5, acceleration=1.0)]
+    given = {
+        "dt": 5e-3,
+        "steps": 40,
+        "scheme": "semi_implicit",
+        "constraints": told,
+        "on_error": on_error,
+    }
+    sim = robot.simulate(q, v, **given)
+    assert np.abs(sim.q[..., 1]).max() < 0.8 + 1e-4
+    reached = (np.abs(sim.q[..., 1]) > 0.8 - 1e-4).any(axis=0)
+    assert reached.tolist() == [[False, True], [False, True]]
+    expected = q[..., 0] + 0.5 * sim.t[:, None, None] + sim.t[:, None, None] ** 2 / 2
+    assert np.abs(sim.q[..., 0] - expected).max() < 1e-12
+    for k in np.ndindex(2, 2):
+        alone = robot.simulate(q[k], v[k], **given)
+        assert np.abs(sim.q[:, *k] - alone.q).max() < 1e-9
+    assert sim.drive_force("slide").shape == (40, 2, 2)
+
+
+def test_lost_samples_of_driven_robots() -> None:
+    """One that is not finite and one that moves otherwise than told are NaN, whatever is asked
+    of the motion; the others are as without them."""
+    robot, told = cart(reach=0.8), [Prescribed("slide", velocity=0.5)]
+    q = np.array([[0.0, 0.1], [0.1, np.nan], [0.2, 0.7], [0.3, 0.0]])
+    v = np.array([[0.5, 0.0], [0.5, 0.0], [0.5, 2.0], [0.6, 0.0]])
+    with pytest.raises(LoopVelocityError, match=r"sample \[2\]"):
+        robot.simulate(q[[0, 2, 3]], v[[0, 2, 3]], dt=5e-3, steps=20, constraints=told)
+    sim = robot.simulate(q, v, dt=5e-3, steps=20, constraints=told, on_error="nan")
+    assert sim.ok.tolist() == [True, False, True, False]
+    assert sim.diverged.tolist() == [-1, 0, -1, 0]
+    fine = robot.simulate(q[[0, 2]], v[[0, 2]], dt=5e-3, steps=20, constraints=told)
+    assert np.array_equal(sim.q[:, [0, 2]], fine.q)
+    force = sim.drive_force("slide")
+    assert error(force[:, [0, 2]], fine.drive_force("slide")) < 1e-12
+    assert np.isnan(force[:, [1, 3]]).all()
+    none = robot.simulate(q[1], v[1], dt=5e-3, steps=20, constraints=told, on_error="nan")
+    assert np.isnan(none.drive_force("slide")).all()
+
+
+def test_each_sample_keeps_its_distance() -> None:
+    """Without a length a rod is as long as it is at the start of each sample; as for good, 1e-9."""
+    arm = phistar.load("panda")
+    q = np.stack([arm.random_configuration(k) for k in range(2)])
+    v, rod = np.zeros((2, arm.nv)), Distance(arm.frame_names[-1])
+    given = {"dt": 1e-3, "steps": 5, "passive": False}
+    sim = arm.simulate(q, v, constraints=[rod], **given)
+    for k in range(2):
+        alone = arm.with_loops(rod, q=q[k]).simulate(q[k], v[k], **given)
+        assert error(sim.q[:, k], alone.q) < 1e-9
+        place = arm.frame_pose(sim.q[:, k], rod.frame)[:, :3, 3]
+        length = np.linalg.norm(place, axis=-1)
+        assert np.abs(length - length[0]).max() < 1e-12
+    assert np.abs(sim.loop_error()).max() < 1e-12
 
 
 def test_steps_keep_their_order_with_arrays() -> None:

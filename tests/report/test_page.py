@@ -50,6 +50,17 @@ def test_a_report_says_what_the_robot_says(page: str) -> None:
     assert any(row[-1] == "no: position and speed" for row in tables["joint"])
 
 
+def test_a_robot_with_loops_says_what_is_counted() -> None:
+    """Operations on the loops; joint rates are not called degrees of freedom."""
+    robot = phistar.load("four_bar")
+    text = report_html(robot, timings=False)
+    cost = robot.compile("forward_dynamics").cost
+    row = ["forward_dynamics", f"{cost.multiplications}", f"{cost.additions}"]
+    assert row in _tables(text)["program"]
+    assert "keep the loops closed" in text
+    assert "3 moving bodies, 3 joint rates, 1 loop" in text
+
+
 def test_energies_of_a_motion() -> None:
     """What a falling pendulum gains in kinetic energy it loses in height."""
     robot = phistar.load("double_pendulum")

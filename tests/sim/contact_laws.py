@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 import phistar
 from phistar.arrays import Array
+from phistar.model.floating_roots import carried_velocity
 from phistar.sim.contact_report import Contacts, contacts_of
 from phistar.sim.simulator import Simulator
 
@@ -90,9 +92,12 @@ class LawfulSteps:
         v, later = (np.stack(x).reshape(-1, robot.nv) for x in (self._v[:-1], self._v[1:]))
         impulses = np.stack(self._impulses).reshape(len(q), -1)
         tau = np.broadcast_to(np.stack(self._tau), np.shape(self._v[1:])).reshape(-1, robot.nv)
+        later_q = self.q[1:].reshape(-1, robot.nq)
+        later = self._in_old_axes(q, later_q, later)
         forces = self._forces(q, v, impulses)
         self._require_cones(forces)
-        needed = robot.inverse_dynamics(q, v, (later - v) / sim.dt) - tau
+        rate = (later - v - carried_velocity(robot.model, v, sim.dt)) / sim.dt
+        needed = robot.inverse_dynamics(q, v, rate) - tau
         owners = {shape.name: link.name for link in robot.model.links for shape in link.collisions}
         felt = self._felt(q, forces, forces.links, 1.0)
         felt += self._felt(q, forces, [owners.get(x) for x in forces.surfaces], -1.0)
@@ -106,6 +111,24 @@ class LawfulSteps:
             missing = np.einsum("bij,bj->bi", self.motions(q), missing)
         assert np.abs(missing).max() <= (TOLERANCE if self.motions is None else PROJECTED)
         self._require_energy(energy_slack)
+
+    def _in_old_axes(self, q: Array, later_q: Array, later: Array) -> Array:
+        """Velocities after steps, those of floating bodies in the axes from before."""
+        found = np.array(later)
+        for joint in (self.robot.model.joints[name] for name in self.robot.joint_names):
+            if joint.joint_kind.name != "free":
+                continue
+            place, own = joint.q_slice, joint.v_slice
+            mass = self.robot.model.links[
+                [x.name for x in self.robot.model.links].index(joint.child)
+            ]
+            before, after = (Rotation.from_quat(x[:, place][:, 3:]) for x in (q, later_q))
+            turn, speed = later[:, own][:, :3], later[:, own][:, 3:]
+            center = np.cross(turn, mass.com)
+            found[:, own.start + 3 : own.stop] = (
+                before.inv().apply(after.apply(speed + center)) - center
+            )
+        return found
 
     def _forces(self, q: Array, v: Array, impulses: Array) -> Contacts:
         """Contacts at the start of all steps, with the forces that act during them."""

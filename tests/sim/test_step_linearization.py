@@ -227,11 +227,23 @@ def test_boundaries_are_told(ball: phistar.Robot) -> None:
         ball.simulator(1, dt=DT, ground=False, scheme="rk4").linearize()
 
 
-def test_without_rows_it_is_discretize(ball: phistar.Robot) -> None:
+def test_without_rows_it_is_discretize() -> None:
     """The semi-implicit step of rigid bodies; relative 1e-12."""
-    sim = ball.simulator(2, dt=DT, ground=False)
-    v = np.random.default_rng(0).normal(size=(2, 6))
+    arm = phistar.load(ARM.format(0).encode())
+    sim = arm.simulator(2, dt=DT, ground=False, passive=False)
+    v = np.random.default_rng(0).normal(size=(2, arm.nv))
     sim.reset(v=v)
-    found, known = sim.linearize(), ball.discretize(sim.q, v, np.zeros(6), DT)
+    found, known = sim.linearize(), arm.discretize(sim.q, v, np.zeros(arm.nv), DT)
     np.testing.assert_allclose(found.A, known.A, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.B, known.B, rtol=1e-12, atol=1e-15)
+
+
+def test_bodies_that_tumble_in_the_air() -> None:
+    """Their axes turn in a step, with the centre of mass beside the origin, and one of them carries
+    another."""
+    off = b"""<mujoco><worldbody><body><freejoint/><geom type="box" size=".2 .15 .1" pos=".1 0 .2"/>
+    </body><body><freejoint/><geom type="box" size=".1 .1 .3"/><body pos=".1 0 .3"><joint/>
+    <geom type="sphere" size=".1" pos="0 .2 0"/></body></body></worldbody></mujoco>"""
+    robot = phistar.load(off)
+    v = 3.0 * np.random.default_rng(1).normal(size=robot.nv)
+    compared(robot, robot.random_configuration(1), v, ground=False)

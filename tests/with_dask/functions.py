@@ -41,6 +41,19 @@ def mass_scaled(robot: Robot, scale: Array) -> Array:
     return np.array(heavy)
 
 
+def raises(robot: Robot, *, q: Array, v: Array, vdot: Array) -> Array:
+    """Joint forces; an error that no package has where a velocity is above 3."""
+    if (v > 3.0).any():
+        raise KeyError("too fast")
+    return robot.inverse_dynamics(q, v, vdot)
+
+
+def first_of_each(robot: Robot, *, q: Array, mass: Array) -> Array:
+    """(rows, 2) of grids of configurations (rows, k, nq), and a number for each."""
+    assert (q.ndim, mass.ndim) == (3, 1)
+    return np.stack([q[:, 0, 0], mass], axis=-1)
+
+
 def wrong_shape(robot: Robot, *, q: Array, v: Array, vdot: Array) -> Array:
     """Joint forces; a row too few where a velocity is above 3."""
     found = robot.inverse_dynamics(q, v, vdot)

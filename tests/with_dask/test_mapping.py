@@ -7,6 +7,7 @@ import contextvars
 import pickle
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -135,3 +136,9 @@ def test_what_does_not_fit(panda: Robot, motions: dict[str, Array]) -> None:
         scale.map(panda, "inverse_dynamics")
     with pytest.raises(ShapeError, match="q has shape"):
         scale.map(panda, "inverse_dynamics", q[:, :5], v, vdot)
+    chosen = da.from_array(q, chunks=(100, 7))
+    chosen = chosen[chosen[:, 0] > 0.0]
+    with pytest.raises(ArgumentError, match=r"x\.compute_chunk_sizes\(\) counts them"):
+        scale.map(panda, "mass_matrix", chosen)
+    counted = scale.map(panda, "mass_matrix", chosen.compute_chunk_sizes())
+    assert counted.shape == ((q[:, 0] > 0.0).sum(), 7, 7)

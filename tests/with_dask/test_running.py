@@ -22,7 +22,7 @@ import zarr
 
 from phistar import Robot, scale
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.scale.stores import CHECKSUMS, ResultStore
 from tests.with_dask import functions
 
@@ -162,6 +162,40 @@ def test_results_of_another_shape(
     report = scale.run(panda, functions.wrong_shape, store, out, on_error="report", **QUIET)
     assert [each.task for each in report.failed] == bad
     assert "of shape (99, 7) for 100 rows" in report.failed[0].reason
+
+
+def test_functions_that_raise(
+    panda: Robot, store: str, motions: dict[str, Array], tmp_path: Path
+) -> None:
+    """Whatever a user's function raises is the reason of its task, and the others are done."""
+    bad = [k for k in range(11) if (motions["v"][100 * k : 100 * (k + 1)] > 3.0).any()]
+    out = str(tmp_path / "out.zarr")
+    report = scale.run(panda, functions.raises, store, out, on_error="report", **QUIET)
+    assert [each.task for each in report.failed] == bad
+    assert report.failed[0].reason == "KeyError: 'too fast'"
+    assert report.computed == 11 - len(bad)
+
+
+def test_rows_that_are_grids_or_numbers(panda: Robot, tmp_path: Path) -> None:
+    """A row of an array may have several axes; for a user's function it may be a number."""
+    rng = np.random.default_rng(0)
+    q, mass = panda.random_configuration(rng, 60).reshape(20, 3, 7), rng.normal(size=20)
+    group = zarr.open_group(str(tmp_path / "grid.zarr"), mode="w")
+    arrays = {name: group.create_array(name, data=x) for name, x in {"q": q, "mass": mass}.items()}
+    quiet: dict[str, Any] = {"rows": 6, "progress": False}
+    out = str(tmp_path / "masses.zarr")
+    scale.run(panda, "mass_matrix", {"q": arrays["q"]}, out, **quiet)
+    np.testing.assert_array_equal(_result(out), panda.mass_matrix(q))
+    out = str(tmp_path / "own.zarr")
+    scale.run(panda, functions.first_of_each, arrays, out, **quiet)
+    np.testing.assert_array_equal(_result(out), np.stack([q[:, 0, 0], mass], axis=-1))
+    out = str(tmp_path / "none.zarr")
+    with pytest.raises(ShapeError, match=r"q has shape \(20,\), .* needs \(rows, n\)"):
+        scale.run(panda, "mass_matrix", {"q": arrays["mass"]}, out, **quiet)
+    single = group.create_array("single", data=np.float64(3.0))
+    with pytest.raises(ArgumentError, match="q is one number, expected an array"):
+        scale.run(panda, "mass_matrix", {"q": single}, out, **quiet)
+    assert not Path(out).exists()
 
 
 def test_a_worker_is_killed(
@@ -394,10 +428,13 @@ def test_arguments_that_are_missing_or_wrong(panda: Robot, store: str, tmp_path:
         (store, {"rows": 0}, "rows is 0, expected 1 or more"),
         (store, {"rows": 2.5}, "rows is 2.5, expected 1 or more"),
         (3, {}, "inputs is 3, expected a Zarr group"),
+        (store, {"options": "passive"}, "options is 'passive', expected a dict of arguments"),
     ]
     for inputs, options, said in cases:
         with pytest.raises(ArgumentError, match=said):
             scale.run(panda, "inverse_dynamics", inputs, out, **{**QUIET, **options})
+    with pytest.raises(ArgumentError, match="out is None, expected the path of a Zarr group"):
+        scale.run(panda, "inverse_dynamics", store, None, **QUIET)  # type: ignore[arg-type]
     for options, said in [
         ({"threads": 0}, "threads is 0, expected 1 or more"),
         ({"scheduler": "nonsense"}, "no scheduler of Dask answers at 'nonsense'"),

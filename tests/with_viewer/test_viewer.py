@@ -27,7 +27,7 @@ from phistar.cli import main
 from phistar.errors import ArgumentError
 from phistar.report import write_report
 from phistar.spatial import quat_to_rotation, wxyz_to_xyzw
-from phistar.viewer import Viewer, contact_arrows
+from phistar.viewer import Viewer, contact_arrows, joint_controls
 from phistar.viewer.algebra_panels import PANELS, eigenvalues_panel, mass_matrix_panel
 from phistar.viewer.overlays import articulated_inertias, equivalent_ellipsoid
 from phistar.viewer.robot_nodes import SEEN_THROUGH
@@ -253,6 +253,57 @@ def test_a_frame_is_pulled_out_of_reach() -> None:
         assert dragger._gizmo.position == pytest.approx(reached, abs=1e-9)
 
 
+def test_a_linkage_stays_closed_while_a_joint_is_moved() -> None:
+    """A slider takes the other joints along, as far as the loop lets it; velocities too."""
+    robot = phistar.load("four_bar")
+    with robot.view(port=0) as viewer:
+        controls = viewer._controls
+        sliders = {index: slider for index, slider in controls._sliders}
+        crank = robot.joints["crank_joint"].q_slice.start
+        rocker = robot.joints["rocker_joint"].q_slice.start
+        sliders[crank].value = 0.3
+        assert viewer.q[crank] == pytest.approx(0.3, abs=1e-12)
+        assert np.abs(viewer.q).min() > 1e-2
+        assert np.asarray(robot.loop_error(viewer.q)) == pytest.approx(0.0, abs=1e-9)
+        speeds = dict(controls._speeds)
+        speeds[robot.joints["crank_joint"].v_slice.start].value = 1.2
+        assert viewer.v[robot.joints["crank_joint"].v_slice.start] == pytest.approx(1.2)
+        rates = np.asarray(robot.loop_jacobian(viewer.q)) @ viewer.v
+        assert rates == pytest.approx(0.0, abs=1e-9)
+        sliders[rocker].value = sliders[rocker].min
+        assert np.asarray(robot.loop_error(viewer.q)) == pytest.approx(0.0, abs=1e-9)
+        assert sliders[rocker].value == pytest.approx(viewer.q[rocker], abs=1e-3)
+
+
+def test_a_frame_of_a_linkage_is_pulled_along_its_loops() -> None:
+    """The robot comes as near as its loops let it, which is told."""
+    robot = phistar.load("four_bar")
+    with robot.view(port=0) as viewer:
+        dragger = viewer._dragger
+        dragger._choice.value = "coupler"
+        dragger._choose()
+        dragger._turned.value = False
+        dragger._gizmo.position = tuple(np.add(dragger._gizmo.position, (0.02, 0.0, 0.01)))
+        dragger._release()
+        assert np.asarray(robot.loop_error(viewer.q)) == pytest.approx(0.0, abs=1e-9)
+        assert np.abs(viewer.q).max() > 1e-2
+        assert dragger.status == "reached" or dragger.status.startswith("on the loops")
+
+
+def test_numbers_beside_sliders_are_short() -> None:
+    """Three decimals, ends of the range inside it; a small range has more."""
+    ends = [(x.min, x.max, x.value) for x in _sliders_of("panda")]
+    assert ends[1] == (-1.762, 1.762, -0.785)
+    low, high = joint_controls.shortened(0.0, 0.04, joint_controls.round_step(0.04))
+    assert (low, high) == (0.0, 0.04)
+    assert joint_controls.round_step(0.04) == pytest.approx(1e-4)
+
+
+def _sliders_of(name: str) -> list[object]:
+    with phistar.load(name).view(port=0) as viewer:
+        return [slider for _, slider in viewer._controls._sliders]
+
+
 def test_joints_of_all_kinds_have_controls() -> None:
     """A gizmo of a ball joint behind another joint, and one of a free base, set what they show."""
     builder = phistar.model.builder.ModelBuilder("arm")
@@ -286,28 +337,44 @@ def test_joints_of_all_kinds_have_controls() -> None:
             assert pose == pytest.approx(expected[link], abs=1e-9)
 
 
-def test_cameras_follow_a_robot_that_falls(browser: Browser) -> None:
-    """Near its first place nothing moves; then the camera goes along, and comes back with it."""
+def test_a_robot_that_falls_stays_in_sight(browser: Browser) -> None:
+    """Near its first place nothing moves; then the world is shifted, and comes back with it.
+
+    Cameras are left to the browsers: moved from here while a motion plays, they go astray.
+    """
     robot = phistar.load("quadruped")
     sim = robot.simulate(robot.home, np.zeros(robot.nv), dt=1e-3, duration=1.5, every=30)
     with robot.view(port=0, motion=sim) as viewer:
         browser.open(viewer.url)
-        for _ in range(60):
-            browser.page.wait_for_timeout(500)
-            if viewer._server.get_clients():
-                break
-        (client,) = viewer._server.get_clients().values()
-        first = np.array(client.camera.position)
         viewer._player.go_to(2)
-        assert np.array_equal(client.camera.position, first)
-        viewer._player.go_to(len(sim.t) - 1)
+        assert np.array_equal(viewer._world.position, np.zeros(3))
+        room = FREE_TO_GO * viewer._size
+        for number in range(len(sim.t)):
+            viewer._player.go_to(number)
         fallen = robot.home[2] - viewer.q[2]
         assert fallen > 5.0
-        room = FREE_TO_GO * viewer._size
-        assert first[2] - client.camera.position[2] == pytest.approx(fallen - room, rel=1e-3)
-        assert np.allclose(np.array(client.camera.position)[:2], first[:2], atol=1e-9)
+        assert viewer._world.position == pytest.approx([0.0, 0.0, fallen - room], rel=1e-6)
+        browser.page.wait_for_timeout(3000)
+        before = browser.picture()
+        assert np.abs(before - before[0, 0]).max() > 60, "the robot is out of sight"
         viewer._player.go_to(0)
-        assert abs(first[2] - client.camera.position[2]) < room + 1e-9
+        assert np.linalg.norm(viewer._world.position) < room + 1e-9
+
+
+def test_a_motion_begins_in_sight() -> None:
+    """Wherever its first picture is: grid and camera are made for it, or the world is shifted."""
+    robot = phistar.load("quadruped")
+    far = robot.home.copy()
+    far[:3] = 8.0, -3.0, 1.0
+    sim = robot.simulate(far, np.zeros(robot.nv), dt=1e-3, steps=3)
+    with robot.view(port=0, motion=sim) as viewer:
+        camera = viewer._server.initial_camera
+        assert np.linalg.norm(np.array(camera.look_at) - far[:3]) < viewer._size
+        assert np.array_equal(viewer.q, far)
+    with robot.view(port=0) as viewer:
+        viewer.play(sim)
+        seen = far[:3] + viewer._world.position
+        assert np.linalg.norm(seen - robot.home[:3]) <= FREE_TO_GO * viewer._size + 1e-9
 
 
 def test_a_robot_can_be_seen_through(browser: Browser) -> None:
@@ -371,7 +438,7 @@ def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPa
         with viewer._lock:  # what is drawn after the robot is drawn
             contacts = sim.contacts
         touching = np.linalg.norm(contacts.force[0], axis=-1) > 0.0
-        arrows = drawn["/contacts/forces"]
+        arrows = drawn["/world/contacts/forces"]
         assert arrows[:, 0] == pytest.approx(contacts.position[0][touching], abs=1e-9)
         lengths = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=-1)
         weight = 9.81 * robot.total_mass
@@ -494,6 +561,18 @@ def test_numbers_of_panels() -> None:
     upright = ViewState(robot.model, np.array([np.pi, 0.0]), np.zeros(2))
     counts = {eigenvalues_panel(x).split(">")[1][:1] for x in (hanging, upright)}
     assert counts == {"0", "2"}
+
+
+def test_eigenvalues_on_loops() -> None:
+    """Those of the motion in independent coordinates: a four-bar has two."""
+    robot = phistar.load("four_bar")
+    v = robot.project(robot.home, np.array([1.0, 0.5, -0.2]))[1]
+    at = robot.linearize(robot.home, v, robot.bias_force(robot.home, v))
+    text = eigenvalues_panel(ViewState(robot.model, robot.home, v))
+    found = re.findall(r"<title>(.*?)</title>", text)
+    expected = sorted(np.abs(np.linalg.eigvals(at.reduced().A)))
+    assert sorted(abs(complex(x)) for x in found) == pytest.approx(expected, rel=1e-3)
+    assert len(found) == 2
 
 
 def test_eigenvalues_of_a_base_that_turns() -> None:

@@ -12,6 +12,7 @@ from phistar.cli import UsageError
 from phistar.cli.options import add_loading, add_meshes, add_robot, add_tree, load_closing
 from phistar.cli.terminal import clean
 from phistar.cli.usage_errors import usage_errors
+from phistar.errors import ArgumentError
 from phistar.robot import Robot
 from phistar.sim import Simulation, Simulator
 from phistar.viewer import Viewer
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     show = {"port": options.port, "mesh_folders": options.meshes}
     with usage_errors():
         sim = _raised(robot) if options.ground else None
+        if sim is not None:
+            _say_what_touches(sim)
         viewer = robot.view(motion=motion, **show) if sim is None else sim.view(**show)
     with contextlib.suppress(KeyboardInterrupt), viewer:
         _announce(robot.name, viewer, options)
@@ -68,6 +71,17 @@ def _raised(robot: Robot) -> Simulator:
         q[free[0].q_slice.start + 2] += DROP_METRES - lowest
     sim.reset(q=q)
     return sim
+
+
+def _say_what_touches(sim: Simulator) -> None:
+    """Links whose shapes touch nothing pass through the ground, which looks like a fault."""
+    try:
+        names = list(dict.fromkeys(sim.contacts.names))
+    except ArgumentError:
+        print("nothing of this robot touches the ground: it has no shapes that could")
+        return
+    told = ", ".join(map(clean, names))
+    print(f"the ground is touched by {told}; everything else passes through it")
 
 
 def _step_in_real_time(sim: Simulator) -> None:

@@ -36,7 +36,13 @@ from phistar.compile.evaluate import (
     traced_results,
 )
 from phistar.compile.kept_zeros import KEPT_ZEROS, kept_zeros
-from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
+from phistar.compile.node_rows import (
+    embedded_request,
+    is_embedded,
+    mimic_in_rounds,
+    node_loads,
+    refuse_on_nodes,
+)
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.part_rows import entry_pattern
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
@@ -114,6 +120,7 @@ __all__ = [
     "matrix_executable",
     "matrix_plan",
     "matrix_request",
+    "mimic_in_rounds",
     "node_loads",
     "numpy_results",
     "quantity_on",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from phistar.backends import RobotProgram
+from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.emit.nonzero_runs import written_lines
 from phistar.backends.policy import UNROLLED, decide_kept_zeros, this_machine
 from phistar.compile.part_rows import PATTERNS, entry_pattern
@@ -20,8 +21,6 @@ KEPT_ZEROS: Mapping[str, Mapping[str, str]] = {
     "linearize_inverse": {f"tau_{name}": kind for name, kind in PATTERNS.items()},
 }
 """Quantities, their matrices over the joints, and what is zero in these (``entry_pattern``)."""
-
-_NUMBER_BYTES = {"double": 8, "float": 4}
 
 
 def kept_zeros(
@@ -44,7 +43,7 @@ def kept_zeros(
     patterns = [entry_pattern(model, kind) for kind in KEPT_ZEROS[name].values()]
     written = sum(_count_written(model, pattern.places, width) for pattern in patterns)
     lines = len(patterns) * model.nv**2
-    return decide_kept_zeros(lines, lines - written, width * _NUMBER_BYTES[real])
+    return decide_kept_zeros(lines, lines - written, Lanes(width, real).bytes)
 
 
 def _count_written(model: Model, places: np.ndarray, width: int) -> int:

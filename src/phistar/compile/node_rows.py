@@ -215,6 +215,15 @@ def is_embedded(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
+def mimic_in_rounds(model: Model, keyword: str) -> ArgumentError:
+    """For forward dynamics in rounds that reduced mimic joints are asked for."""
+    return ArgumentError(
+        f"robot '{model.name}' has reduced mimic joints, whose links move together: "
+        f"{keyword}='parallel' needs a coordinate for every joint; load it with "
+        f"mimic='independent', or leave the {keyword} out"
+    )
+
+
 def refuse_on_nodes(name: str, model: Model) -> None:
     """Raise for a quantity over single joints on a robot with reduced mimic joints.
 

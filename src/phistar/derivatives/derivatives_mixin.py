@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 from numpy import ndarray
@@ -57,8 +57,17 @@ set_linearization = vars(Linearization)["__dict__"].__set__
 set_inverse_linearization = vars(InverseLinearization)["__dict__"].__set__
 """Gives them their attributes; to copy these takes longer, too."""
 
-_LINEARIZE_ON_FRAMES = front_key("linearize")
-_LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
+_ON_FRAMES = front_key("linearize")
+_INVERSE_ON_FRAMES = front_key("linearize_inverse")
+
+
+_Part = tuple[Sequence[str] | None, Sequence[str] | None, Sequence[str] | None]
+"""What is wanted of derivatives: ``wrt``, ``rows`` and ``columns``, each None for all."""
+
+
+def _is_whole(part: _Part) -> bool:
+    """Whether all is wanted."""
+    return all(each is None for each in part)
 
 
 def _is_usual(
@@ -143,88 +152,92 @@ class Differentiates:
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
-        plain = (
-            forces is None
+        if (
+            passive is False
+            and type(method) is str
+            and on_error is RAISE
             and wrt is None
             and rows is None
             and columns is None
             and constraints is None
-            and passive is False
-            and method == "auto"
-            and reference == "world_aligned"
-            and on_error is RAISE
-        )
-        if plain:
-            entry: Any = self._entries.get("linearize")
-            if entry is not None and (found := entry(q, v, tau)) is not None:
+        ):
+            if forces is None:
+                key = "linearize" if method == "auto" else ("linearize", method)
+                entry: Any = self._entries.get(key) if reference == "world_aligned" else None
+                found = None if entry is None else entry(q, v, tau)
+            else:
+                front = _ON_FRAMES if method == "auto" else (("linearize", method), ON_FRAMES)
+                entry = self._entries.get(front)
+                found = None if entry is None else entry(q, v, tau, forces, reference)
+            if found is not None:
                 # As below; a call more would take 40 ns.
                 found["model"], found["v"] = self.model, v.copy()  # type: ignore[union-attr]
                 result = new(Linearization)
                 set_linearization(result, found)
                 return result
-        if constraints is not None:
-            found_there: Linearization = self._for_call(constraints).linearize(
-                q, v, tau, forces=forces, reference=reference, method=method, passive=passive,
-                wrt=wrt, rows=rows, columns=columns, on_error=on_error,
-            )  # fmt: skip
-            return found_there
-        if not (wrt is None and rows is None and columns is None and passive is False):
-            options = {
-                "forces": forces, "reference": reference, "method": method, "on_error": on_error,
-            }  # fmt: skip
-            return self._linearize_chosen(q, v, tau, wrt, rows, columns, passive, options)
-        found = None
-        if type(method) is not str or on_error is not RAISE:
-            pass
-        elif forces is None and reference == "world_aligned" and not plain:
-            entry = self._entries.get(linearize_key(method))
-            found = None if entry is None else entry(q, v, tau)
-        elif forces is not None:
-            usual = method == "auto"
-            key = "linearize" if usual else ("linearize", method)
-            given = (q, v, tau, forces, reference)
-            entry = self._entries.get(_LINEARIZE_ON_FRAMES if usual else (key, ON_FRAMES))
-            found = None if entry is None else entry(*given)
-            if found is None:
-                found = try_other_frames(self._entries, key, given)
-        if found is not None:
-            found["model"], found["v"] = self.model, v.copy()  # type: ignore[union-attr]
-            result = new(Linearization)
-            set_linearization(result, found)
-            return result
-        if on_error != "raise":
-            return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.linearize, reference=reference, method=method),
-                {"q": q, "v": v, "tau": tau},
-                forces,
-            )
-        wrenches = check_wrenches(self.model, q, forces, reference)
-        return first.linearize(self.model, q, v, tau, wrenches, method)
+        options: dict[str, Any] = {
+            "forces": forces, "reference": reference, "method": method, "on_error": on_error,
+        }  # fmt: skip
+        part = (wrt, rows, columns)
+        return self._linearize_otherwise(q, v, tau, part, passive, constraints, options)
 
-    def _linearize_chosen(
+    def _linearize_otherwise(
         self,
         q: Coordinates,
         v: Coordinates,
         tau: Coordinates,
-        wrt: Sequence[str] | None,
-        rows: Sequence[str] | None,
-        columns: Sequence[str] | None,
+        part: _Part,
         passive: Passive,
+        constraints: Sequence[Constraint] | None,
         options: dict[str, Any],
     ) -> Linearization:
-        """``linearize`` where parts are chosen, or joints push by themselves."""
-        if not (wrt is None and rows is None and columns is None):
-            choice = part_choice(self.model, "linearize", wrt, rows, columns)
-            whole = partial(self.linearize, q, v, tau, passive=passive, **options)
-            usual = passive is False and _is_usual(**options)
-            return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
-        if parts := force_parts(self.model, passive):
-            total = with_passive_force(self.model, q, v, tau, parts)
-            at = self.linearize(q, v, total, **options)
-            return linearized_with_passive(at, self.model, q, v, parts)
-        return self.linearize(q, v, tau, **options)
+        """``linearize`` without the entry that was used last."""
+        wrt, rows, columns = part
+        if constraints is not None:
+            constrained: Linearization = self._for_call(constraints).linearize(
+                q, v, tau, passive=passive, wrt=wrt, rows=rows, columns=columns, **options
+            )
+            return constrained
+        if _is_whole(part):
+            return self._linearize_whole(q, v, tau, passive, **options)
+        choice = part_choice(self.model, "linearize", wrt, rows, columns)
+        whole = partial(self.linearize, q, v, tau, passive=passive, **options)
+        usual = passive is False and _is_usual(**options)
+        return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
+
+    def _linearize_whole(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        passive: Passive,
+        forces: Mapping[str, ArrayLike] | None,
+        reference: str,
+        method: str,
+        on_error: str,
+    ) -> Linearization:
+        """``linearize`` of all joints, with all derivatives."""
+        if passive is not False:
+            parts = force_parts(self.model, passive)
+            total = with_passive_force(self.model, q, v, tau, parts) if parts else tau
+            at = self.linearize(
+                q, v, total, forces=forces, reference=reference, method=method, on_error=on_error
+            )
+            return linearized_with_passive(at, self.model, q, v, parts) if parts else at
+        if on_error != "raise":
+            whole = partial(self.linearize, reference=reference, method=method)
+            arrays = {"q": q, "v": v, "tau": tau}
+            return nan_where_bad(self.model, on_error, whole, arrays, forces)
+        if on_error is RAISE and type(method) is str:
+            given = (q, v, tau, forces, reference)
+            found = try_other_frames(self._entries, linearize_key(method), given)
+            if found is not None:
+                found["model"], found["v"] = self.model, v.copy()  # type: ignore[union-attr]
+                result = new(Linearization)
+                set_linearization(result, found)
+                return result
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.linearize(self.model, q, v, tau, wrenches, method)
 
     def linearize_along(
         self,
@@ -315,65 +328,86 @@ class Differentiates:
                 on.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
-        found: Any = None
-        plain = (
-            forces is None
+        if (
+            passive is False
+            and form == "dense"
+            and on_error is RAISE
             and wrt is None
             and rows is None
             and columns is None
             and out is None
-            and passive is False
-            and form == "dense"
-            and reference == "world_aligned"
-            and on_error is RAISE
-        )
-        if plain:
-            entry: Any = self._entries.get("linearize_inverse")
-            if entry is not None and (found := entry(q, v, vdot)) is not None:
+        ):
+            if forces is None:
+                usual = reference == "world_aligned"
+                entry: Any = self._entries.get("linearize_inverse") if usual else None
+                found = None if entry is None else entry(q, v, vdot)
+            else:
+                entry = self._entries.get(_INVERSE_ON_FRAMES)
+                found = None if entry is None else entry(q, v, vdot, forces, reference)
+            if found is not None:
                 result = new(InverseLinearization)
                 set_inverse_linearization(result, found)
                 return result
+        options: dict[str, Any] = {
+            "forces": forces, "reference": reference, "on_error": on_error,
+        }  # fmt: skip
+        part = (wrt, rows, columns)
         if out is not None:
-            chosen = (forces, wrt, rows, columns)
-            usual = form == "dense" and passive is False and on_error == "raise"
-            if not usual or any(each is not None for each in chosen):
-                raise ArgumentError(
-                    "out of linearize_inverse is for all matrices, dense, without forces= and "
-                    "passive=, and on_error='raise'; leave out or these arguments away"
-                )
-            return first.linearize_inverse_into(out, self.model, q, v, vdot)
-        if not (wrt is None and rows is None and columns is None and form == "dense"):
-            part = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
-            options = {"forces": forces, "reference": reference, "on_error": on_error}
-            return self._linearize_inverse_part(q, v, vdot, form, part, passive, options)
-        if passive is not False and (parts := force_parts(self.model, passive)):
-            at = self.linearize_inverse(
+            return self._linearize_inverse_into(out, q, v, vdot, form, part, passive, options)
+        if form == "dense" and _is_whole(part):
+            return self._linearize_inverse_whole(q, v, vdot, passive, **options)
+        choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
+        return self._linearize_inverse_part(q, v, vdot, form, choice, passive, options)
+
+    def _linearize_inverse_into(
+        self,
+        out: ResultBuffers,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        form: str,
+        part: _Part,
+        passive: Passive,
+        options: dict[str, Any],
+    ) -> InverseLinearization:
+        """``linearize_inverse`` into memory that keeps its zeros."""
+        whole = form == "dense" and _is_whole(part) and passive is False
+        if not whole or options["forces"] is not None or options["on_error"] != "raise":
+            raise ArgumentError(
+                "out of linearize_inverse is for all matrices, dense, without forces= and "
+                "passive=, and on_error='raise'; leave out or these arguments away"
+            )
+        return first.linearize_inverse_into(out, self.model, q, v, vdot)
+
+    def _linearize_inverse_whole(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        passive: Passive,
+        forces: Mapping[str, ArrayLike] | None,
+        reference: str,
+        on_error: str,
+    ) -> InverseLinearization:
+        """``linearize_inverse`` of all joints, with all derivatives."""
+        if passive is not False:
+            parts = force_parts(self.model, passive)
+            at: InverseLinearization = self.linearize_inverse(
                 q, v, vdot, forces=forces, reference=reference, on_error=on_error
             )
-            return inverse_with_passive(at, self.model, q, v, parts)
-        if on_error is not RAISE:
-            pass
-        elif forces is None and reference == "world_aligned" and not plain:
-            entry = self._entries.get("linearize_inverse")
-            found = None if entry is None else entry(q, v, vdot)
-        elif forces is not None:
-            given = (q, v, vdot, forces, reference)
-            entry = self._entries.get(_LINEARIZE_INVERSE_ON_FRAMES)
-            found = None if entry is None else entry(*given)
-            if found is None:
-                found = try_other_frames(self._entries, "linearize_inverse", given)
-        if found is not None:
-            result = new(InverseLinearization)
-            set_inverse_linearization(result, found)
-            return result
+            return inverse_with_passive(at, self.model, q, v, parts) if parts else at
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.linearize_inverse, reference=reference),
-                {"q": q, "v": v, "vdot": vdot},
-                forces,
-            )
+            whole = partial(self.linearize_inverse, reference=reference)
+            arrays = {"q": q, "v": v, "vdot": vdot}
+            found = nan_where_bad(self.model, on_error, whole, arrays, forces)
+            return cast(InverseLinearization, found)
+        if on_error is RAISE:
+            given = (q, v, vdot, forces, reference)
+            found = try_other_frames(self._entries, "linearize_inverse", given)
+            if found is not None:
+                result = new(InverseLinearization)
+                set_inverse_linearization(result, found)
+                return result
         wrenches = check_wrenches(self.model, q, forces, reference)
         return first.linearize_inverse(self.model, q, v, vdot, wrenches)
 
@@ -466,31 +500,48 @@ class Differentiates:
                 are left out.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if (
+            passive is False
+            and forces is None
+            and reference == "world_aligned"
+            and on_error is RAISE
+            and type(method) is str
+            and type(q) is ndarray
+            and 0 < q.ndim < 3
+            and isinstance(dt, float)
+            and dt > 0.0
+        ):
+            usual = "semi_implicit" if method == "implicit" else method
+            entry: Any = self._entries.get(("discretize", usual))
+            rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+            if entry is not None and (found := entry(q, v, tau, rows)) is not None:
+                result = new(Discretization)
+                result.__dict__.update(found)
+                return result
+        options: dict[str, Any] = {
+            "forces": forces, "reference": reference, "on_error": on_error,
+        }  # fmt: skip
         if method in STAGED_METHODS:
-            return self._discretize_in_stages(
-                q, v, tau, dt, method, forces, reference, passive, on_error
-            )
-        if passive is not False and (parts := force_parts(self.model, passive)):
-            return self._discretize_passive(
-                q, v, tau, dt, method, forces, reference, parts, on_error
-            )
+            return self._discretize_in_stages(q, v, tau, dt, method, passive=passive, **options)
+        if passive is not False:
+            return self._discretize_passive(q, v, tau, dt, method, passive, **options)
+        return self._discretize_otherwise(q, v, tau, dt, method, **options)
+
+    def _discretize_otherwise(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float,
+        method: str,
+        **options: Any,
+    ) -> Discretization:
+        """``discretize`` without its entry, by one of its own methods."""
+        forces, reference, on_error = (options[k] for k in ("forces", "reference", "on_error"))
         method = "semi_implicit" if method == "implicit" else method
-        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
-            entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
-            if entry is not None and on_error is RAISE and type(q) is ndarray:
-                rows = number_rows(dt) if q.ndim == 1 else number_rows(dt, len(q) if q.ndim else 0)
-                if (found := entry(q, v, tau, rows)) is not None:
-                    result = new(Discretization)
-                    result.__dict__.update(found)
-                    return result
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.discretize, dt=dt, method=method, reference=reference),
-                {"q": q, "v": v, "tau": tau},
-                forces,
-            )
+            call = partial(self.discretize, dt=dt, method=method, reference=reference)
+            return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
         wrenches = check_wrenches(self.model, q, forces, reference)
         return discrete.discretize(self.model, q, v, tau, dt, method, wrenches)
 
@@ -501,19 +552,16 @@ class Differentiates:
         tau: Coordinates,
         dt: float,
         method: str,
-        forces: Mapping[str, ArrayLike] | None,
-        reference: str,
-        parts: tuple[str, ...],
-        on_error: str,
+        passive: Passive,
+        **options: Any,
     ) -> Discretization:
         """``discretize`` with springs and damping, at the end of the step by ``"implicit"``."""
-        if method != "implicit":
-            total = with_passive_force(self.model, q, v, tau, parts)
-            step = self.discretize(
-                q, v, total, dt, method=method, forces=forces, reference=reference,
-                on_error=on_error,
-            )  # fmt: skip
-            return discretized_with_passive(step, self.model, q, v, parts)
+        parts = force_parts(self.model, passive)
+        if method != "implicit" or not parts:
+            total = with_passive_force(self.model, q, v, tau, parts) if parts else tau
+            step = self.discretize(q, v, total, dt, method=method, **options)
+            return discretized_with_passive(step, self.model, q, v, parts) if parts else step
+        forces, reference, on_error = (options[k] for k in ("forces", "reference", "on_error"))
         if on_error != "raise":
             call = partial(
                 self.discretize, dt=dt, method="implicit", reference=reference, passive=parts

@@ -201,7 +201,7 @@ def linearize(
     method: str = "auto",
 ) -> Linearization:
     """Derivatives of forward dynamics."""
-    if method not in FORWARD_METHODS:
+    if not isinstance(method, str) or method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
     require_tree(model, "linearize")
     refuse_singular(model)
@@ -399,7 +399,7 @@ def jvp(
 ) -> Array:
     """The change (..., nv) of a function's result along changes of its arguments, in O(n)."""
     names, known = _names_of_changes(function, changes)
-    if method not in JVP_METHODS:
+    if not isinstance(method, str) or method not in JVP_METHODS:
         raise UnknownNameError("method", method, JVP_METHODS)
     request, method = ("jvp", function, method), JVP_METHODS[method]
     forward = function == "forward_dynamics"

@@ -155,14 +155,16 @@ def finite_pictures(motion: Motion, fps: float = FRAMES_PER_SECOND) -> tuple[Arr
     Raises:
         ArgumentError: It is not.
     """
-    t, q = pictures(motion, fps)
-    lost = ~np.isfinite(q[:, 0]).all(axis=-1)
+    count = len(motion.t)
+    lost = np.zeros(count, dtype=bool)
+    for values in (motion.q, motion.v):
+        lost |= ~np.isfinite(values.reshape(count, -1, values.shape[-1])[:, 0]).all(axis=-1)
     if lost.any():
         raise ArgumentError(
-            f"the motion has numbers that are not finite, from {t[lost][0]:.6g} s on; show a "
-            "sample that is (sim.ok)"
+            f"the motion has numbers that are not finite, from {motion.t[lost][0]:.6g} s on; show "
+            "a sample that is (sim.ok)"
         )
-    return t, q
+    return pictures(motion, fps)
 
 
 def pictures(motion: Motion, fps: float = FRAMES_PER_SECOND) -> tuple[Array, Array]:

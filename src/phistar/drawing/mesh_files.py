@@ -24,7 +24,11 @@ _STL_HEAD = 84
 
 
 class MeshError(PhistarError):
-    """A mesh cannot be drawn; the text says which and why."""
+    """A mesh cannot be drawn: ``mesh`` says which, ``why`` the rest of the sentence."""
+
+    def __init__(self, mesh: str, why: str) -> None:
+        self.mesh, self.why = mesh, why
+        super().__init__(f"mesh '{mesh}' {why}")
 
 
 def find_mesh(name: str, folders: Sequence[Path]) -> Path:
@@ -49,7 +53,7 @@ def find_mesh(name: str, folders: Sequence[Path]) -> Path:
             if file.is_file() and file.is_relative_to(base):
                 return file
     looked = ", ".join(f"'{folder}'" for folder in folders) or "no folder"
-    raise MeshError(f"mesh '{name}' is not there (looked in {looked}; mesh_folders= names others)")
+    raise MeshError(name, f"is not there (looked in {looked}; mesh_folders= names others)")
 
 
 def _candidates(
@@ -75,16 +79,16 @@ def read_mesh(file: Path) -> Triangles:
     megabytes = file.stat().st_size / 1e6
     if megabytes > LARGEST_MEGABYTES:
         raise MeshError(
-            f"mesh '{file.name}' has {megabytes:.0f} MB, more than {LARGEST_MEGABYTES:.0f}; "
-            "make it coarser"
+            file.name,
+            f"has {megabytes:.0f} MB, more than {LARGEST_MEGABYTES:.0f}; make it coarser",
         )
     readers = {".stl": _read_stl, ".obj": _read_obj}
     try:
         found = readers.get(file.suffix.lower(), _read_other)(file)
     except (ValueError, IndexError, OSError) as error:
-        raise MeshError(f"mesh '{file.name}' cannot be read: {error}") from None
+        raise MeshError(file.name, f"cannot be read: {error}") from None
     if not len(found.faces) or not np.isfinite(found.vertices).all():
-        raise MeshError(f"mesh '{file.name}' has no triangles or numbers that are not finite")
+        raise MeshError(file.name, "has no triangles or numbers that are not finite")
     return found
 
 
@@ -127,11 +131,11 @@ def _read_other(file: Path) -> Triangles:
         import trimesh
     except ImportError:
         raise MeshError(
-            f"mesh '{file.name}' needs the package 'trimesh'. "
-            'Install it with: pip install "phistar[viewer]"'
+            file.name,
+            "needs the package 'trimesh'. Install it with: pip install \"phistar[viewer]\"",
         ) from None
     try:
         mesh = trimesh.load(file, force="mesh")
     except Exception as error:  # trimesh raises what its format's reader raises
-        raise MeshError(f"mesh '{file.name}' cannot be read: {error}") from None
+        raise MeshError(file.name, f"cannot be read: {error}") from None
     return Triangles(np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces))

@@ -103,7 +103,7 @@ def scene(
     if folder is not None:
         folders.append(folder)
     parts: list[Part] = []
-    missing: dict[str, str] = {}
+    missing: dict[str, MeshError] = {}
     for number, link in enumerate(model.links):
         frame = model.frames[link.name]
         colour = PALETTE[number % len(PALETTE)]
@@ -112,17 +112,30 @@ def scene(
         if not found and (substitute := _inertia_box(link)) is not None:
             found = [(substitute, colour)]
         parts += [Part(link.name, frame.body, x.moved(frame.body_pose), c) for x, c in found]
-    result = Scene(model, tuple(parts), tuple(missing.values()))
-    if result.missing:
+    result = Scene(model, tuple(parts), tuple(map(str, missing.values())))
+    if missing:
         warn(
-            f"robot '{model.name}': {'; '.join(result.missing)}. "
+            f"robot '{model.name}': {_what_is_missing(list(missing.values()))}. "
             "Boxes of the size of the inertia are drawn instead.",
             MissingShapeWarning,
         )
     return result
 
 
-def _surface(shape: Shape, folders: Sequence[Path], missing: dict[str, str]) -> Triangles | None:
+def _what_is_missing(errors: Sequence[MeshError]) -> str:
+    """Each mesh once, each reason once."""
+    names: dict[str, list[str]] = {}
+    for error in errors:
+        names.setdefault(error.why, []).append(f"'{error.mesh}'")
+    return "; ".join(
+        f"mesh {found[0]} {why}" if len(found) == 1 else f"of meshes {', '.join(found)} each {why}"
+        for why, found in names.items()
+    )
+
+
+def _surface(
+    shape: Shape, folders: Sequence[Path], missing: dict[str, MeshError]
+) -> Triangles | None:
     """Triangles of a shape in its own frame, or None; what is missing is noted by mesh."""
     if shape.kind in PRIMITIVES:
         return PRIMITIVES[shape.kind](*shape.size)
@@ -131,7 +144,7 @@ def _surface(shape: Shape, folders: Sequence[Path], missing: dict[str, str]) -> 
     try:
         mesh = read_mesh(find_mesh(shape.mesh, folders))
     except MeshError as error:
-        missing[shape.mesh] = str(error)
+        missing[shape.mesh] = error
         return None
     return mesh.scaled(np.array(shape.size)) if shape.size else mesh
 

@@ -17,6 +17,9 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.drawing.scene import Part, Scene
+from phistar.errors import pluralize
+from phistar.model.kinematic_loops import active_loops
+from phistar.model.model import Model
 from phistar.model.numpy_kinematics import body_poses
 from phistar.spatial import rotation_to_quat
 
@@ -51,8 +54,7 @@ def web_page(scene: Scene, t: Array, q: Array, title: str, plays: bool = True) -
         "grid": {"half": GROUND_PADDING * radius, "center": [center[0], center[1], ground]},
         "plays": plays,
     }
-    count = len(scene.model.bodies)
-    subtitle = f"{count} moving bodies, {scene.model.nv} degrees of freedom"
+    subtitle = _subtitle(scene.model)
     if poses.shape[1] > 1:
         subtitle += f", {poses.shape[1]} of them at once"
     static = files("phistar.drawing") / "static"
@@ -62,6 +64,14 @@ def web_page(scene: Scene, t: Array, q: Array, title: str, plays: bool = True) -
         data=json.dumps(data).replace("</", "<\\/"),
         script=(static / "scene.js").read_text("utf-8"),
     )
+
+
+def _subtitle(model: Model) -> str:
+    """How large a robot is; with closed loops fewer of its joint rates are free."""
+    bodies = f"{len(model.bodies)} moving bodies"
+    if loops := active_loops(model.loops):
+        return f"{bodies}, {pluralize(model.nv, 'joint rate')}, {pluralize(len(loops), 'loop')}"
+    return f"{bodies}, {model.nv} degrees of freedom"
 
 
 def _framing(scene: Scene, poses: Array) -> tuple[float, Array, float, Array]:

@@ -11,7 +11,7 @@ with damping B, dry friction F, an offset b (of sensor or motor), rotor inertia 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -102,9 +102,8 @@ class Columns:
         if active_loops(model.loops):
             cure = "Identify robot.tree where its loops are open"
             raise LoopError(robot.name, "identification", model.loops, cure)
-        for name, given in (("friction", friction), ("bodies", bodies)):
-            if isinstance(given, str):
-                raise ArgumentError(f"{name} is {given!r}, expected several names: [{given!r}]")
+        _require_names("friction", friction, "True, False or several names")
+        _require_names("bodies", bodies, "several names")
         chosen = set(FRICTION if friction is True else friction or ())
         for name in chosen:
             if name not in FRICTION:
@@ -272,6 +271,14 @@ def joint_of(model: Model, entry: int) -> str:
         if entry in range(model.nv)[model.joints[name].v_slice]:
             return name
     raise ArgumentError(f"v has {model.nv} entries, and entry {entry} is none of them")
+
+
+def _require_names(argument: str, given: object, wanted: str) -> None:
+    """Raise for one name, of which each letter would be taken, and for what has no names."""
+    if isinstance(given, str):
+        raise ArgumentError(f"{argument} is {given!r}, expected several names: [{given!r}]")
+    if not isinstance(given, Iterable | bool | None):
+        raise ArgumentError(f"{argument} is {given!r:.80}, expected {wanted}")
 
 
 def _bodies(model: Model, wanted: Sequence[str] | None) -> tuple[int, ...]:

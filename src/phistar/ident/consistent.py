@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_number
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, ConvergenceWarning, warn
+from phistar.errors import ConvergenceWarning, warn
 from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.columns import PER_BODY, Columns
 from phistar.ident.least_squares import LinearFit, least_squares_solution
@@ -42,6 +43,11 @@ NOTHING = 1e-9
 """Joint numbers [SI] that neither the robot has nor the log tells."""
 HALVINGS = 60
 """Most times that a step is halved."""
+PRIOR = (
+    "a positive number: what forces do not tell is taken from the robot's own bodies; a small "
+    "weight lets them go far"
+)
+"""What ``prior_weight`` is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +93,7 @@ class PossibleProblem:
         own: Array,
         weight: float,
     ) -> None:
-        if not (np.isfinite(weight) and weight > 0.0):
-            raise ArgumentError(
-                f"prior_weight is {weight}, expected a positive number: what forces do not tell is "
-                "taken from the robot's own bodies; a small weight lets them go far"
-            )
+        weight = require_number("prior_weight", weight, PRIOR, zero=False)
         self.A, self.wanted, self.prior, self.weight = A, wanted, prior, weight
         self.inertial, self.positive = prior.size, positive
         self.start = np.concatenate([prior.reshape(-1), joint])

@@ -102,6 +102,12 @@ def default_cutoff(x: Array, dt: float) -> float:
     return min(CUTOFF_MARGIN * index / (len(rows) * dt), highest)
 
 
+def _frequency(cutoff: object) -> float:
+    if not isinstance(cutoff, int | float | np.number):
+        raise ArgumentError(f"cutoff is {cutoff!r:.80}, expected a frequency [Hz]")
+    return float(cutoff)
+
+
 def differentiate(x: Array, dt: float, cutoff: float | None = None) -> Derivatives:
     """Positions (N, ...) that are sampled every dt [s], smoothed and differentiated twice.
 
@@ -116,8 +122,8 @@ def differentiate(x: Array, dt: float, cutoff: float | None = None) -> Derivativ
     x = as_numbers(x, "x")
     require_real(x=x)
     require_finite("x", x)
-    require_time("dt", dt)
-    chosen = default_cutoff(x, dt) if cutoff is None else cutoff
+    dt = require_time("dt", dt)
+    chosen = default_cutoff(x, dt) if cutoff is None else _frequency(cutoff)
     highest = HIGHEST / dt
     if not 0.0 < chosen <= highest:
         raise ArgumentError(

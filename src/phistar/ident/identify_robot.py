@@ -28,6 +28,7 @@ from phistar.ident.filtering import differentiate
 from phistar.ident.least_squares import cross_validation, weighted_fit
 from phistar.ident.logs import Log, even_runs, log_samples
 from phistar.ident.output_error import Windows, output_error
+from phistar.ident.recording import shown
 from phistar.ident.result import Identification, ResidualSample
 from phistar.ident.robust import LOSSES, robust_fit
 from phistar.ident.samples import Samples
@@ -114,6 +115,10 @@ def identify(
         raise UnknownNameError("method", method, METHODS)
     if method == OUTPUT_ERROR:
         _refuse_simulated(robot, loss, consistent)
+    if window is not None and method == "torque":
+        raise ArgumentError(f"window is {window}, and method 'torque' has no windows; leave it out")
+    if dt is not None:
+        dt = require_time("dt", dt)
     if isinstance(q, Log):
         dt = step_of(robot, q, v, vdot, tau, dt)
         _refuse_gaps(q, method)
@@ -221,6 +226,11 @@ def step_of(robot: Robot, log: Log, *given: object) -> float:
     """Time between samples of a log [s], which is given alone."""
     if log.q.shape[-1] != robot.nq:
         raise ShapeError("q", log.q.shape, f"(N, {robot.nq})", f"a log of '{robot.name}'")
+    if log.joints != robot.joint_names:
+        raise ArgumentError(
+            f"'{log.source}' was read for joints {shown(log.joints)}, and '{robot.name}' has "
+            f"{shown(robot.joint_names)}; read it again: read_log(path, robot)"
+        )
     if any(each is not None for each in given):
         raise ArgumentError(f"'{log.source}' is a log: v, vdot, tau and dt are its own, give none")
     return log.dt

@@ -91,6 +91,9 @@ def recording_of(source: Path, states: list[JointState], topic: str | None) -> R
     place = {name: k for k, name in enumerate(joints)}
     uneven = 0
     for state, row in zip(states, rows, strict=True):
+        if len(set(state.names)) < len(state.names):
+            twice = next(name for name in state.names if state.names.count(name) > 1)
+            raise ArgumentError(f"'{source}': joint '{twice}' is there twice in a message")
         columns = [place[name] for name in state.names]
         for k, numbers in enumerate(state.fields):
             if len(numbers) == len(columns):

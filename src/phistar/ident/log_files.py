@@ -39,6 +39,8 @@ def read_recording(
         ArgumentError: An unknown suffix, or the file is none of its kind.
         MissingExtraError: The package that reads it is not installed.
     """
+    if not isinstance(path, str | Path):
+        raise ArgumentError(f"path is {path!r:.80}, expected the path of a log")
     source = Path(path)
     if not source.exists():
         raise ArgumentError(f"there is no log '{source}'")
@@ -48,6 +50,8 @@ def read_recording(
     try:
         if suffix in MESSAGES:
             return MESSAGES[suffix](source, topic)
+        if suffix in ARRAYS and topic is not None:
+            raise ArgumentError(f"a {suffix} log has no topics, and '{topic}' is asked for")
         if suffix in ARRAYS:
             return ARRAYS[suffix](source, joint_names)
     except PhistarError:
@@ -67,11 +71,17 @@ def _time_name(source: Path, names: Sequence[str]) -> str:
     raise ArgumentError(f"'{source}' has no times: none of {', '.join(TIMES)} in {shown([*names])}")
 
 
-def _seconds(times: ArrayLike) -> Array:
+def _seconds(source: Path, name: str, times: ArrayLike) -> Array:
     """(N,) numbers; dates are counted from the first."""
     found = np.asarray(times)
+    if found.ndim != 1:
+        raise ArgumentError(f"'{source}': {name} has shape {found.shape}, expected (N,)")
+    if found.dtype.kind not in "iufmM":
+        raise ArgumentError(f"'{source}': {name} has dtype {found.dtype}, expected times in s")
     if found.dtype.kind == "M":
-        return np.asarray((found - found[0]) / np.timedelta64(1, "s"), dtype=float)
+        found = found - found[:1]
+    if found.dtype.kind == "m":
+        return np.asarray(found / np.timedelta64(1, "s"), dtype=float)
     return np.asarray(found, dtype=float)
 
 
@@ -86,13 +96,16 @@ def _from_table(
         word, _, joint = name.partition(".")
         field = next((field for field, words in FIELDS.items() if word in words), None)
         if field is not None and joint:
+            if joint in found[field]:
+                both = f"{found[field][joint]} and {name}"
+                raise ArgumentError(f"'{source}': {both} are both the {field} of '{joint}'")
             found[field][joint] = name
         elif name != time:
             unused.append(name)
     joints = tuple(dict.fromkeys(joint for each in found.values() for joint in each))
     if not joints:
         raise ArgumentError(f"'{source}' has no columns such as q.JOINT, v.JOINT and tau.JOINT")
-    t = _seconds(column(time))
+    t = _seconds(source, time, column(time))
     arrays = [np.full((len(t), len(joints)), np.nan) for _ in FIELDS]
     for array, each in zip(arrays, found.values(), strict=True):
         for joint, name in each.items():
@@ -119,9 +132,13 @@ def _from_arrays(
     other: tuple[str, ...],
 ) -> Recording:
     """Arrays ``t`` (N,), ``q``, ``v``, ``tau`` (N, joints) and the names of their columns."""
-    t = _seconds(arrays[_time_name(source, [*arrays])])
+    time = _time_name(source, [*arrays])
+    t = _seconds(source, time, arrays[time])
     notes = () if named else ("columns have no names: the robot's order of joints is taken",)
-    joints = tuple(str(name) for name in named) if named else other
+    joints = tuple(map(_text, named)) if named else other
+    for joint in joints:
+        if joints.count(joint) > 1:
+            raise ArgumentError(f"'{source}': joint '{joint}' is there twice")
     found = []
     for field, words in FIELDS.items():
         values = np.full((len(t), len(joints)), np.nan)
@@ -142,6 +159,11 @@ def _from_arrays(
             values[: len(given)] = given
         found.append(values)
     return Recording(str(source), t, joints, found[0], found[1], found[2], notes)
+
+
+def _text(name: object) -> str:
+    """A name, which other languages may have written as bytes."""
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def _read_npz(source: Path, other: tuple[str, ...]) -> Recording:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phistar.arguments import require_robot
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError, pluralize
 from phistar.ident.doubts import SLOW_SAMPLES, rate_doubts
@@ -39,6 +40,7 @@ class Log:
 
     Attributes:
         source: The file.
+        joints: Names of the robot's joints, in its order.
         t: (N,) times from the first [s].
         q, tau: (N, n) positions and forces in the robot's order.
         v: (N, n) velocities; None if they were not recorded.
@@ -48,6 +50,7 @@ class Log:
     """
 
     source: str
+    joints: tuple[str, ...]
     t: Array
     q: Array
     tau: Array
@@ -92,6 +95,7 @@ def read_log(
         UnknownNameError: None of its joints are the robot's.
         MissingExtraError: The package that reads it is not installed.
     """
+    require_robot(robot)
     if robot.nq != robot.nv:
         raise ArgumentError(
             f"logs are read for joints with one coordinate each, and '{robot.name}' has others"
@@ -99,7 +103,7 @@ def read_log(
     recording = read_recording(path, robot.joint_names, topic)
     source, notes = recording.source, list(recording.notes)
     q, v_found, tau = _by_joint(robot, recording, notes)
-    kept = _complete(recording, q, tau, notes)
+    kept = _complete(robot, recording, q, tau, notes)
     t, q, tau = recording.t[kept], q[kept], tau[kept]
     v = v_found[kept] if np.isfinite(v_found[kept]).all() else None
     if v is None and np.isfinite(v_found).any():
@@ -115,7 +119,7 @@ def read_log(
     if v is not None and not v.any():
         notes.append("all velocities are zero and joints move: velocities are those of positions")
         v = None
-    log = Log(source, t - t[runs[0].start], q, tau, v, runs, tuple(notes))
+    log = Log(source, robot.joint_names, t - t[runs[0].start], q, tau, v, runs, tuple(notes))
     return replace(log, doubts=_doubts_of(robot, log))
 
 
@@ -163,12 +167,15 @@ def _by_joint(robot: Robot, recording: Recording, notes: list[str]) -> tuple[Arr
     return recording.position[:, order], recording.velocity[:, order], effort
 
 
-def _complete(recording: Recording, q: Array, tau: Array, notes: list[str]) -> Array:
+def _complete(robot: Robot, recording: Recording, q: Array, tau: Array, notes: list[str]) -> Array:
     """Indices of samples that have all positions and forces, one for each stamp."""
-    source = recording.source
+    source, joints = recording.source, robot.joint_names
+    said = len(notes)
     for name, values, words in (("positions", q, "position"), ("joint forces", tau, "effort")):
-        if len(values) and np.isnan(values).all():
-            raise ArgumentError(f"'{source}' has no {name}: {' or '.join(FIELDS[words])}")
+        which = [joint for k, joint in enumerate(joints) if np.isnan(values[:, k]).all()]
+        if len(values) and which:
+            whose = f" of {shown(which)}" if len(which) < len(joints) else ""
+            raise ArgumentError(f"'{source}' has no {name}{whose}: {' or '.join(FIELDS[words])}")
     good = np.isfinite(recording.t) & np.isfinite(q).all(axis=1) & np.isfinite(tau).all(axis=1)
     if not good.all():
         lost = pluralize(int((~good).sum()), "sample")
@@ -181,7 +188,8 @@ def _complete(recording: Recording, q: Array, tau: Array, notes: list[str]) -> A
         kept = kept[~repeated]
     if len(kept) < 2:
         count = pluralize(len(kept), "usable sample")
-        raise ArgumentError(f"'{source}' has {count} of {len(good)}; a motion takes many")
+        why = "".join(f"; {note}" for note in notes[said:])
+        raise ArgumentError(f"'{source}' has {count} of {len(good)}; a motion takes many{why}")
     return kept
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.columns import Columns
 from phistar.ident.consistent import ConsistentFit, nearest
 from phistar.ident.least_squares import CrossValidation, LinearFit
 from phistar.ident.robot_of import joint_values, offset_force, robot_of
-from phistar.model.configuration import Coordinates
+from phistar.model.configuration import Coordinates, require_finite
 from phistar.robot import Robot
 from phistar.whole_files import write_whole
 
@@ -142,16 +142,19 @@ class Identification:
         """
         from scipy.special import ndtri
 
-        if not 0.0 < level < 1.0:
-            raise ArgumentError(f"level is {level}, expected one between 0 and 1")
-        return np.asarray(float(ndtri(0.5 + level / 2.0)) * self.fit.deviation)
+        return np.asarray(float(ndtri(0.5 + _share(level) / 2.0)) * self.fit.deviation)
 
     def contains(self, beta: Array, level: float = LEVEL) -> bool:
         """Whether base parameters (b,) are inside the joint confidence ellipsoid."""
         from scipy.special import chdtri
 
-        far = self.fit.information @ (np.asarray(beta) - self.fit.beta)
-        return bool(far @ far <= chdtri(self.fit.rank, 1.0 - level))
+        beta = np.asarray(beta, dtype=float)
+        if beta.shape != self.fit.beta.shape:
+            wanted = f"({len(self.base)},)"
+            raise ShapeError("beta", beta.shape, wanted, "an estimate of the base parameters")
+        require_finite("beta", beta)
+        far = self.fit.information @ (beta - self.fit.beta)
+        return bool(far @ far <= chdtri(self.fit.rank, 1.0 - _share(level)))
 
     def table(self) -> str:
         """Base parameters with intervals and the robot's own values, as text."""
@@ -201,6 +204,13 @@ class Identification:
         target = Path(path)
         write_whole(target, self.page())
         return target
+
+
+def _share(level: object) -> float:
+    """A confidence, checked."""
+    if not (isinstance(level, int | float | np.number) and 0.0 < level < 1.0):
+        raise ArgumentError(f"level is {level!r:.80}, expected a number between 0 and 1")
+    return float(level)
 
 
 def changed_numbers(result: Identification) -> list[tuple[str, float, float, str]]:

@@ -290,37 +290,45 @@ def calculation(robot: Robot, name: str, **choices: Choice) -> Calculation:
     if plain not in _ALL:
         raise UnknownNameError("quantity", plain, QUANTITIES)
     row = _ALL[plain]
-    for each in choices:
-        if each not in row.choices:
-            raise UnknownNameError("choice", each, row.choices, plain)
-    chosen: dict[str, Choice] = {}
-    for each, value in {**row.choices, **choices}.items():
-        if value is None:
-            raise ArgumentError(f"{plain} needs {each}=, a name of robot.frame_names")
-        usual = row.choices[each]
-        if isinstance(usual, bool) != isinstance(value, bool) or not isinstance(
-            value, bool | str | list | tuple
-        ):
-            kind = "True or False" if isinstance(usual, bool) else "a name, or names"
-            raise ArgumentError(f"{each} is {value!r}, expected {kind}")
-        chosen[each] = value
-    if "reference" in chosen:
-        check_reference(chosen_word(chosen, "reference"))
-    if "scheme" in chosen and chosen["scheme"] not in SCHEMES:
-        raise UnknownNameError("scheme", chosen["scheme"], SCHEMES)
-    if "frame" in chosen:
-        robot.model.frame(chosen_word(chosen, "frame"))
-    if "frames" in chosen:
-        named = chosen["frames"]
-        frames = (named,) if isinstance(named, str) else chosen_words(chosen, "frames")
-        for frame in frames:
-            robot.model.frame(frame)
-        chosen["frames"] = frames
+    chosen = _complete(row, choices)
+    _check_names(robot, chosen)
     if row.divides and not active_loops(robot.model.loops):
         refuse_singular(robot.model)
     made = Calculation(robot, row, chosen, name.count(PRIME))
     made.require()
     return made
+
+
+def _complete(row: Quantity, choices: Choices) -> dict[str, Choice]:
+    """All choices of a quantity, each of the kind of its default; several frames as a tuple."""
+    for each in choices:
+        if each not in row.choices:
+            raise UnknownNameError("choice", each, row.choices, row.name)
+    chosen: dict[str, Choice] = {}
+    for each, value in {**row.choices, **choices}.items():
+        if value is None:
+            raise ArgumentError(f"{row.name} needs {each}=, a name of robot.frame_names")
+        flag = isinstance(row.choices[each], bool)
+        if flag != isinstance(value, bool) or not isinstance(value, bool | str | list | tuple):
+            kind = "True or False" if flag else "a name, or names"
+            raise ArgumentError(f"{each} is {value!r}, expected {kind}")
+        chosen[each] = value
+    if "frames" in chosen:
+        named = chosen["frames"]
+        chosen["frames"] = (named,) if isinstance(named, str) else chosen_words(chosen, "frames")
+    return chosen
+
+
+def _check_names(robot: Robot, chosen: Choices) -> None:
+    """Refuse names of frames, references and schemes that there are not."""
+    if "reference" in chosen:
+        check_reference(chosen_word(chosen, "reference"))
+    if "scheme" in chosen and chosen["scheme"] not in SCHEMES:
+        raise UnknownNameError("scheme", chosen["scheme"], SCHEMES)
+    one = (chosen_word(chosen, "frame"),) if "frame" in chosen else ()
+    several = chosen_words(chosen, "frames") if "frames" in chosen else ()
+    for frame in (*one, *several):
+        robot.model.frame(frame)
 
 
 class Calculation:

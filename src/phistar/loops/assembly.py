@@ -109,7 +109,7 @@ def open_loop_error(
     row = int(np.argmax(np.abs(first) * system.row_scale))
     (own,) = [rows for rows in system.slices if rows.start <= row < rows.stop]
     gap = float(np.sqrt((first[own] ** 2).sum()))
-    unit = "m" if system.row_scale[row] != 1.0 or system.size == 1.0 else "rad"
+    unit = "m" if system.is_length[row] else "rad"
     return LoopOpenError(model.name, purpose, system.label(row), gap, unit, bad, cure)
 
 

@@ -356,7 +356,8 @@ def _solved(problem: LoopProblem, method: str) -> Array:
 
 def _refuse_singular_tree(model: Model, method: str) -> None:
     """Ways that need the tree's inertias say so where one vanishes."""
-    if method in NEEDS_TREE_INERTIA and (hinges := singular_hinges(model)):
+    known = isinstance(method, str) and method in NEEDS_TREE_INERTIA
+    if known and (hinges := singular_hinges(model)):
         raise SingularHingeError([*hinges, f"method {method!r} needs it; 'kkt' does not"])
 
 

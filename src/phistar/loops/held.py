@@ -85,16 +85,31 @@ class Held:
             if coupling.name in self.positions:
                 error[..., own.start] -= self.positions[coupling.name]
         for number, joint, own in system.joints():
-            if joint.name in self.positions:
+            if joint.name in self.positions and joint.kind == "distance":
+                told = LOOP_KINDS[joint.kind].error(joint, self.positions[joint.name])
+                error[..., own] -= told  # the distance is that of the poses
+            elif joint.name in self.positions:
                 place = pose_inverse(self.positions[joint.name])
                 left = pose_product(place, rows.relative[..., number, :, :])
                 error[..., own] = LOOP_KINDS[joint.kind].error(joint, left)
         return error
 
-    def at_knots(self, chosen: slice) -> Held:
+    def at_knots(self, chosen: slice | Array) -> Held:
         """The same for some entries of the first axis of what is told."""
         drives = {name: (v[chosen], a[chosen]) for name, (v, a) in self.drives.items()}
         places = {name: x[chosen] for name, x in self.positions.items()}
+        return replace(self, drives=drives, positions=places)
+
+    def of_batch(self, batch: tuple[int, ...]) -> Held:
+        """The same with one axis in place of those of a batch."""
+        axes = len(batch)
+
+        def flat(told: Array) -> Array:
+            core = told.shape[axes:]
+            return np.broadcast_to(told, (*batch, *core)).reshape(-1, *core)
+
+        drives = {name: (flat(v), flat(a)) for name, (v, a) in self.drives.items()}
+        places = {name: flat(x) for name, x in self.positions.items()}
         return replace(self, drives=drives, positions=places)
 
 
@@ -108,10 +123,16 @@ class Drives:
     Attributes:
         motions: By loop.
         rank: Number of independent rows.
+        samples: Numbers, in the batch of the motions, of the samples that move; None: all.
     """
 
     motions: Mapping[str, Motion]
     rank: int
+    samples: Array | None = None
+
+    def of_samples(self, chosen: Array) -> Drives:
+        """The same for some samples, by number."""
+        return replace(self, samples=chosen if self.samples is None else self.samples[chosen])
 
     def at(self, t: float | Array) -> Held:
         """What is told at a time, for (B, ...) states; at times (n,) for (n, B, ...) states."""
@@ -123,10 +144,17 @@ class Drives:
                 drives[name] = (np.stack([v for v, _ in pairs]), np.stack([a for _, a in pairs]))
                 places[name] = np.stack([held.positions[name] for held in found])
             return Held(frozenset(self.motions), drives, places, self.rank)
-        told = {name: motion(float(t)) for name, motion in self.motions.items()}
+        told = {
+            name: tuple(self._of_samples(x) for x in motion(float(t)))
+            for name, motion in self.motions.items()
+        }
         return Held(
             frozenset(told),
             {name: (v, a) for name, (_, v, a) in told.items()},
             {name: place for name, (place, _, _) in told.items()},
             self.rank,
         )
+
+    def _of_samples(self, told: Array) -> Array:
+        """What is told of the samples that move; one for all stays one."""
+        return told if self.samples is None or len(told) == 1 else told[self.samples]

@@ -212,6 +212,7 @@ class Constrained:
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",
+        passive: Passive = False,
         on_error: str = "raise",
         constraints: Sequence[Constraint] | None = None,
     ) -> ConstrainedDynamics:
@@ -224,12 +225,15 @@ class Constrained:
             forces, reference: External wrenches, as in ``forward_dynamics``.
             method: ``"auto"``, ``"kkt"``, ``"range"``, ``"null"``, ``"embedding"``, ``"proximal"``
                 or ``"join"``; they agree.
+            passive: As in ``forward_dynamics``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
             constraints: More constraints, for this call.
 
         Raises:
             LoopOpenError, LoopVelocityError: A state is not on the loops.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            tau = with_passive_force(self.model, q, v, tau, parts)
         if constraints is not None:
             robot = self._for_call(constraints)
             return robot.constrained_dynamics(  # type: ignore[no-any-return]

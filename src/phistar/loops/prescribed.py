@@ -78,9 +78,10 @@ def held_at_start(model: Model, name: str, q: Array) -> Motion:
 
 
 def _at_constant_rates(told: Prescribed, model: Model, q: Array, size: int) -> Motion:
-    velocity, acceleration = (np.broadcast_to(x, (size,)) for x in told.drive())
+    velocity, acceleration = told.drive(model)
+    place = told.place(model)
     if size == 1:
-        start = coordinate(model, told.what, q)
+        start = coordinate(model, told.what, q) if place is None else place[None]
 
         def turn(t: float) -> tuple[Array, Array, Array]:
             place = start + velocity * t + acceleration * t**2 / 2
@@ -92,7 +93,7 @@ def _at_constant_rates(told: Prescribed, model: Model, q: Array, size: int) -> M
             f"Prescribed({told.what!r}) is a frame with an acceleration, which does not say where "
             "it goes; pass motion=f with f(t) its pose, velocity and acceleration"
         )
-    pose = frame_pose(model, q, told.what)
+    pose = frame_pose(model, q, told.what) if place is None else place[None]
 
     def move(t: float) -> tuple[Array, Array, Array]:
         place = pose_product(pose, exp_se3(velocity * t))

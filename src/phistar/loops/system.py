@@ -35,6 +35,7 @@ class LoopSystem:
         slices: Rows of each.
         tree: The robot without its loops.
         size: Length of the longest chain of a loop [m]: rows in metres are compared with it.
+        is_length: (rows,) booleans: rows in metres, not radians.
         row_scale: (rows,) makes rows dimensionless.
         column_scale: (nv,) makes coordinates dimensionless.
         holonomic: (rows,) booleans: rows that constrain the configuration, too.
@@ -44,6 +45,7 @@ class LoopSystem:
     slices: tuple[slice, ...]
     tree: Model
     size: float
+    is_length: Array
     row_scale: Array
     column_scale: Array
     holonomic: Array
@@ -110,21 +112,23 @@ def loop_system(model: Model) -> LoopSystem:
     """The active loops of a robot, maybe none."""
     loops = active_loops(model.loops)
     size = _size(model, loops)
-    slices, scales, holonomic, first = [], [], [], 0
+    slices, found, holonomic, first = [], [], [], 0
     for loop in loops:
-        own, conditions = _row_scales(model, loop, size)
+        own, conditions = _lengths(model, loop)
         slices.append(slice(first, first + len(own)))
-        scales += own
+        found += own
         holonomic += conditions
         first += len(own)
     units = [unit for name in model.joint_names for unit in model.joints[name].joint_kind.v_units]
     columns = np.array([size if unit in _LINEAR else 1.0 for unit in units])
+    lengths = np.array(found, dtype=bool)
     return LoopSystem(
         loops,
         tuple(slices),
         model.without_loops(),
         size,
-        np.array(scales),
+        lengths,
+        np.where(lengths, 1.0 / size, 1.0),
         columns,
         np.array(holonomic, dtype=bool),
     )
@@ -144,13 +148,14 @@ def _size(model: Model, loops: tuple[Loop, ...]) -> float:
     return max(lengths) or 1.0
 
 
-def _row_scales(model: Model, loop: Loop, size: float) -> tuple[list[float], list[bool]]:
+def _lengths(model: Model, loop: Loop) -> tuple[list[bool], list[bool]]:
+    """Which rows of a loop are in metres, and which constrain the configuration, too."""
     if isinstance(loop, Coupling):
         (unit,) = model.joints[loop.joint].joint_kind.q_units
-        return [1.0 / size if unit in _LINEAR else 1.0], [True]
+        return [unit in _LINEAR], [True]
     kind = LOOP_KINDS[loop.kind]
     angular = kind.angular_rows if isinstance(kind, LowerPair) else 0
-    return [1.0] * angular + [1.0 / size] * (kind.rows - angular), list(kind.holonomic)
+    return [False] * angular + [True] * (kind.rows - angular), list(kind.holonomic)
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ class ModelBuilder:
         collisions: Sequence[Shape] = (),
         virtual: bool = False,
         where: str = "",
+        excluded: Sequence[str] = (),
     ) -> Link:
         """Add a link.
 
@@ -136,6 +137,7 @@ class ModelBuilder:
             visuals, collisions: Shapes.
             virtual: Massless link that only realises a joint; not listed among the links.
             where: ``file:line``.
+            excluded: Names of links that it does not touch.
         """
         link = Link(
             name,
@@ -146,6 +148,7 @@ class ModelBuilder:
             tuple(collisions),
             virtual,
             where,
+            tuple(excluded),
         )
         self.links.append(link)
         return link

@@ -82,6 +82,8 @@ class Shape(_NamedPart):
         rgba: Colour with components in [0, 1].
         mesh: File name of a mesh as the robot file spells it; never opened by the loaders.
         friction: Coulomb's coefficient of a collision shape; None where the file does not say.
+        contype, conaffinity: Bits of a collision shape, as in MuJoCo: two shapes of robots touch if
+            one's contype and the other's conaffinity share one.
     """
 
     kind: str
@@ -91,6 +93,8 @@ class Shape(_NamedPart):
     mesh: str = ""
     name: str = ""
     friction: float | None = None
+    contype: int = 1
+    conaffinity: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(map(float, self.size)))
@@ -108,6 +112,7 @@ class Link(_NamedPart):
         com: (3,) centre of mass in the link frame [m].
         inertia: (3, 3) rotational inertia about the centre of mass, link axes [kg m^2].
         visuals, collisions: Shapes.
+        excluded: Names of links that it does not touch.
         virtual: True for massless links that only realise a joint and are in no file.
         where: ``file:line`` it was read from.
     """
@@ -120,6 +125,7 @@ class Link(_NamedPart):
     collisions: tuple[Shape, ...] = field(default=(), repr=False)
     virtual: bool = False
     where: str = field(default="", repr=False)
+    excluded: tuple[str, ...] = field(default=(), repr=False)
 
 
 @fast_init

@@ -11,6 +11,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import PhistarError
+from phistar.model.kinematic_loops import active_loops
 from phistar.reprs import html_table
 from phistar.robot import Robot
 
@@ -46,7 +47,7 @@ def operations_table(robot: Robot) -> str:
     rows = []
     for name in ARGUMENTS:
         try:
-            cost = robot.tree.compile(name).cost
+            cost = robot.compile(name).cost
         except PhistarError as error:
             rows.append([name, str(error), ""])
         else:
@@ -61,7 +62,13 @@ def operations_table(robot: Robot) -> str:
         note += f" In print: {paper}, whose counts could not be derived from the algorithms."
     else:
         note += f" Papers ({paper}) print counts for revolute joints in a row only."
-    return html_table(head, rows) + f"<p>{note}</p>"
+    return html_table(head, rows) + f"<p>{note}{_about_loops(robot)}</p>"
+
+
+def _about_loops(robot: Robot) -> str:
+    if not active_loops(robot.model.loops):
+        return ""
+    return " Forward dynamics and linearize keep the loops closed, the others are the tree's."
 
 
 def times_table(robot: Robot) -> str:
@@ -70,7 +77,7 @@ def times_table(robot: Robot) -> str:
     rows = []
     for name, arguments in ARGUMENTS.items():
         arrays = [_argument(robot, argument, rng) for argument in arguments]
-        call = getattr(robot.tree, name)
+        call = getattr(robot, name)
         try:
             alone = _seconds(partial(call, *(x[0] for x in arrays)))
             batch = _seconds(partial(call, *arrays)) / BATCH
@@ -78,7 +85,8 @@ def times_table(robot: Robot) -> str:
             rows.append((name, str(error), ""))
             continue
         rows.append((name, duration_text(alone), duration_text(batch)))
-    return html_table(("program", "one call", f"per sample of {BATCH}"), rows)
+    table = html_table(("program", "one call", f"per sample of {BATCH}"), rows)
+    return f"{table}<p>{text}</p>" if (text := _about_loops(robot)) else table
 
 
 def duration_text(seconds: float) -> str:
@@ -88,6 +96,9 @@ def duration_text(seconds: float) -> str:
 
 
 def _argument(robot: Robot, name: str, rng: np.random.Generator) -> Array:
+    if active_loops(robot.model.loops) and name in ("q", "v"):
+        one = robot.assemble(robot.home) if name == "q" else np.zeros(robot.nv)
+        return np.tile(one, (BATCH, 1))
     if name == "q":
         return np.stack([robot.random_configuration(rng) for _ in range(BATCH)])
     return rng.normal(size=(BATCH, robot.nv))

@@ -61,6 +61,11 @@ def _has_rows(x: object) -> bool:
 
 
 def _with_rows(x: StoredArray) -> StoredArray:
+    if is_dask_array(x) and not np.isfinite(x.shape).all():
+        raise ArgumentError(
+            f"an array has the shape {x.shape}, as Dask does not know how many rows were chosen; "
+            "x.compute_chunk_sizes() counts them"
+        )
     if isinstance(x, str | Path):
         raise ArgumentError(
             f"an array is {str(x)!r}, a path; open it first, zarr.open_array(path), or let "

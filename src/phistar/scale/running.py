@@ -19,7 +19,7 @@ import numpy as np
 
 from phistar.arguments import require_count
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, PhistarError, UnknownNameError
+from phistar.errors import ArgumentError, PhistarError, ShapeError, UnknownNameError
 from phistar.progress import progress_bar
 from phistar.robot import Robot
 from phistar.scale.chunking import rows_per_task
@@ -134,6 +134,8 @@ def run(
         raise ArgumentError(f"on_error is {on_error!r}, expected one of {', '.join(ON_ERROR)}")
     if resume and overwrite:
         raise ArgumentError("resume goes on with what overwrite removes; give one of them")
+    if not isinstance(out, str | Path):
+        raise ArgumentError(f"out is {out!r:.80}, expected the path of a Zarr group to write")
     path = str(out)
     if rows is not None:
         rows = require_count("rows", rows)
@@ -141,7 +143,8 @@ def run(
     _refuse_overlap(path, inputs, arrays)
     work = Work(robot, quantity, 0, tuple(arrays), options)
     count = row_count(arrays)
-    outputs, constant = work.outputs(work.example_rows(list(arrays.values())))
+    _refuse_numbers(work, arrays)
+    outputs, constant = work.outputs(work.example_rows(list(arrays.values()), 1))
     numbers = sum(int(np.prod(x.shape[1:])) for x in arrays.values())
     each = rows or rows_per_task(work, numbers + sum(output.size for output in outputs))
     store = ResultStore(path, count, min(each, max(1, count)), outputs)
@@ -177,6 +180,13 @@ def _taken(
     if unused and (isinstance(inputs, Mapping) or len(unused) == len(arrays)):
         raise UnknownNameError("argument", unused[0], known)
     return {name: x for name, x in arrays.items() if name not in unused}, unused
+
+
+def _refuse_numbers(work: Work, arrays: Mapping[str, StoredArray]) -> None:
+    """Raise if a quantity of the robot would get a number for each row in place of a vector."""
+    for name, x in arrays.items():
+        if x.ndim < 2 and work.is_own:
+            raise ShapeError(name, tuple(x.shape), "(rows, n)", f"'{work.name}' over a store")
 
 
 def _refuse_overlap(path: str, inputs: object, arrays: Mapping[str, StoredArray]) -> None:
@@ -251,8 +261,11 @@ def _do_task(
     try:
         blocks = [read_rows(name, x, rows.start, rows.stop) for name, x in inputs.items()]
         packed = work.packed(store.outputs, blocks)
-    except (PhistarError, ValueError, FloatingPointError) as error:
-        return FailedTask(task, (rows.start, rows.stop), str(error).rstrip("."))
+    except Exception as error:  # whatever a user's function raises for these rows
+        said = str(error).rstrip(".")
+        if not isinstance(error, PhistarError):
+            said = f"{type(error).__name__}: {said}"
+        return FailedTask(task, (rows.start, rows.stop), said)
     with _space_on(store.path):
         store.write(task, {output.name: _unpacked(packed, output) for output in store.outputs})
     return "computed"

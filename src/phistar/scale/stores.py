@@ -105,6 +105,9 @@ def read_rows(name: str, array: StoredArray, first: int, last: int) -> Array:
 
 def row_count(arrays: Mapping[str, StoredArray]) -> int:
     """Rows of arrays that all have the same number of them."""
+    for name, x in arrays.items():
+        if not x.ndim:
+            raise ArgumentError(f"{name} is one number, expected an array with a row for each task")
     lengths = {name: x.shape[0] for name, x in arrays.items()}
     if len(set(lengths.values())) != 1:
         said = ", ".join(f"{name} {length}" for name, length in lengths.items()) or "no array"

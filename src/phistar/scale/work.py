@@ -91,6 +91,8 @@ class Work:
         self.quantity = quantity
         self.positional = positional
         self.keywords = tuple(keywords)
+        if not isinstance(options, Mapping | None):
+            raise ArgumentError(f"options is {options!r:.80}, expected a dict of arguments")
         self.options = dict(options or {})
         self._check_arguments()
 
@@ -188,20 +190,29 @@ class Work:
             raise ArgumentError(f"{self.name} gives no array that has a row for each row given")
         return found, constant
 
-    def example_rows(self, arrays: Sequence[StoredArray]) -> list[Array]:
-        """A few rows of each array (..., n).
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a quantity of the robot and no function of a user."""
+        return isinstance(self.quantity, str | RobotKernel)
+
+    def example_rows(self, arrays: Sequence[StoredArray], axes: int | None = None) -> list[Array]:
+        """A few rows of each array.
 
         For the robot's own quantities the neutral configuration and zeros, so that nothing is
         read; a user's function may need better ones and gets the first rows of the data.
+
+        Args:
+            arrays: The arrays.
+            axes: How many first axes of each count rows; default: all but the last.
         """
-        if not isinstance(self.quantity, str | RobotKernel):
-            return [_first_rows(x) for x in arrays]
+        if not self.is_own:
+            return [_first_rows(x, x.ndim - 1 if axes is None else axes) for x in arrays]
         found = []
         for name, x in zip(self._names(), arrays, strict=True):
-            row = np.zeros(x.shape[-1:], x.dtype)
-            if name in _CONFIGURATIONS and row.shape == (self.robot.nq,):
-                row = np.asarray(self.robot.neutral(), x.dtype)
-            found.append(np.tile(row, (max(_PROBES), 1)))
+            row = np.zeros(x.shape[x.ndim - 1 if axes is None else axes :], x.dtype)
+            if name in _CONFIGURATIONS and row.shape[-1:] == (self.robot.nq,):
+                row = row + np.asarray(self.robot.neutral(), x.dtype)
+            found.append(np.tile(row, (max(_PROBES), *(1,) * row.ndim)))
         return found
 
     def _names(self) -> list[str]:
@@ -209,11 +220,10 @@ class Work:
         return [*argument_names(self.robot, self.quantity)[: self.positional], *self.keywords]
 
 
-def _first_rows(x: StoredArray) -> Array:
-    """The first rows of an array (..., n), again and again if it has few."""
+def _first_rows(x: StoredArray, axes: int) -> Array:
+    """The first rows of an array, again and again if it has few; without axes of rows it is one."""
     rows = max(_PROBES)
-    lead = (slice(rows),) + (0,) * (x.ndim - 2)
-    few = np.atleast_2d(np.asarray(x if x.ndim == 1 else x[lead]))
+    few = np.asarray(x)[None] if not axes else np.asarray(x[(slice(rows), *(0,) * (axes - 1))])
     if not len(few):
         raise ArgumentError("arrays have no rows, and a function must be tried on some")
     return np.resize(few, (rows, *few.shape[1:]))

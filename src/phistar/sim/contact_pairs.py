@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which parts of a robot may touch what: pairs of its collision shapes and of the ground.
 
-Spheres, capsules (their two ends), cylinders (rims), boxes (corners) and points of frames touch
-planes, boxes and height fields of the world, and boxes of other trees of the same forest; spheres
-and ends of capsules of two trees touch each other. Robots do not touch themselves. Other shapes are
-not used, and are listed.
+Spheres, capsules, cylinders, boxes and points of frames touch planes, boxes and height fields of
+the world, and boxes of other trees of the same forest; spheres and capsules of two trees touch each
+other and cylinders. Links of one tree do so if asked for. Other shapes are not used, and are
+listed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -25,10 +26,12 @@ from phistar.scalar.trace.unilateral_rows import (
     Can,
     ContactRow,
     Corner,
+    Crossing,
     Cuboid,
     Feature,
     GivenPlane,
     HalfSpace,
+    Rod,
     Surface,
     Triple,
 )
@@ -38,6 +41,7 @@ from phistar.spatial import pose_product
 from phistar.thresholds import POLICY
 
 Ground = bool | GroundPart | Sequence[GroundPart]
+SelfContact = bool | Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Pair:
         surface: Name of what is touched.
         row: Its rows.
         terrain: The height field, if it is one.
+        surface_link: The link that carries what is touched; "" of the world.
     """
 
     name: str
@@ -57,6 +62,7 @@ class Pair:
     surface: str
     row: ContactRow
     terrain: HeightField | None = None
+    surface_link: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class _Part:
     shape: Shape | None
     pose: Array
     radius: float = 0.0
+    excluded: tuple[str, ...] = ()
 
     @property
     def friction(self) -> float | None:
@@ -79,9 +86,45 @@ class _Part:
         return self.shape is not None and self.shape.kind == "box"
 
     @property
-    def is_round(self) -> bool:
-        """Whether it may be touched by spheres: a sphere, or a capsule's ends."""
-        return self.shape is not None and self.shape.kind in ("sphere", "capsule")
+    def kind(self) -> str:
+        return "point" if self.shape is None else self.shape.kind
+
+    @property
+    def can(self) -> Can:
+        radius, length = self.shape.size  # type: ignore[union-attr]
+        x, y, z = (_triple(self.pose[:3, i]) for i in range(3))
+        return Can(self.body, _triple(self.pose[:3, 3]), (z, x, y), radius, 0.5 * length)
+
+    @property
+    def rod(self) -> Rod:
+        radius, length = self.shape.size  # type: ignore[union-attr]
+        center, axis = _triple(self.pose[:3, 3]), _triple(self.pose[:3, 2])
+        return Rod(self.body, center, axis, 0.5 * length, radius, flat=self.kind == "cylinder")
+
+    @property
+    def surface(self) -> Surface:
+        """As what is touched by others."""
+        if self.kind == "box":
+            return self.box
+        if self.kind == "cylinder":
+            return self.can
+        if self.kind == "capsule":
+            return self.rod
+        (ball,) = self.features(corners=True)
+        assert isinstance(ball, Ball)
+        return ball
+
+    def on(self, surface: Surface) -> list[Feature]:
+        """What it touches a box or something round with."""
+        if self.kind == "capsule" and not isinstance(surface, Ball):
+            return [*self.rod.places]
+        found = self.features(corners=True)
+        if isinstance(surface, Cuboid):
+            if self.kind == "cylinder":
+                found += self.rod.places
+            if self.kind == "box":
+                found.append(Crossing(self.box))
+        return found
 
     @property
     def box(self) -> Cuboid:
@@ -110,9 +153,7 @@ class _Part:
         """Points that the surface chooses, or four of each rim."""
         radius, length = self.shape.size  # type: ignore[union-attr]
         if chosen:
-            x, y, z = (_triple(self.pose[:3, i]) for i in range(3))
-            center = _triple(self.pose[:3, 3])
-            return [*Can(self.body, center, (z, x, y), radius, 0.5 * length).rims]
+            return [*self.can.rims]
         ways = ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0])
         places = [
             np.array([*(radius * np.array(way)), z * length]) for way in ways for z in (-0.5, 0.5)
@@ -142,6 +183,7 @@ def contact_pairs(
     points: Sequence[str] | Mapping[str, float] = (),
     friction: float | None = None,
     restitution: float | None = None,
+    self_contact: SelfContact = False,
 ) -> ContactPairs:
     """The pairs of a robot.
 
@@ -150,20 +192,23 @@ def contact_pairs(
         ground: True: planes and boxes of the file's world, or the plane z = 0; or surfaces.
         points: Frames whose origins touch the ground, too; with radii [m] as a mapping.
         friction, restitution: Of all pairs, in place of what file and surfaces say.
+        self_contact: Whether links of one tree touch each other: all, but those that a joint
+            connects, or the named pairs of links or shapes.
     """
     if friction is not None or restitution is not None:
         check_material("all contacts", friction, restitution or 0.0)
     parts = _parts(model, points)
     unused = tuple(str(x) for x in idle_shapes(model) if x.moves or ground is True)
-    if ground is False:
-        return ContactPairs((), unused)
-    surfaces = ground_surfaces(model, ground)
     trees = _trees(model, parts)
-    refuse_many(model, _count(trees, surfaces), 0)
+    own = _own_pairs(model, trees, self_contact)
+    surfaces = ground_surfaces(model, ground)
+    more = sum(len(part.on(other.surface)) for part, other in own)
+    refuse_many(model, more + (0 if ground is False else _count(trees, surfaces)), 0)
     found: list[Pair] = []
     for surface in surfaces:
         found += _on_ground(parts, surface)
-    for part, other in _touching_parts(trees):
+    others = [] if ground is False else _touching_parts(trees)
+    for part, other in (*others, *own):
         found += _on_part(part, other)
     if friction is not None or restitution is not None:
         found = [_with_material(pair, friction, restitution) for pair in found]
@@ -175,7 +220,7 @@ def _with_material(pair: Pair, friction: float | None, restitution: float | None
     mu = row.friction if friction is None else friction
     e = row.restitution if restitution is None else restitution
     row = ContactRow(row.feature, row.surface, float(mu), float(e))
-    return Pair(pair.name, pair.link, pair.surface, row, pair.terrain)
+    return replace(pair, row=row)
 
 
 def _numbered(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
@@ -185,7 +230,7 @@ def _numbered(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         if pair.terrain is not None:
             row = pair.row
             row = ContactRow(row.feature, GivenPlane(number), row.friction, row.restitution)
-            pair = Pair(pair.name, pair.link, pair.surface, row, pair.terrain)
+            pair = replace(pair, row=row)
             number += 1
         found.append(pair)
     return tuple(found)
@@ -194,14 +239,15 @@ def _numbered(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 def _parts(model: Model, points: Sequence[str] | Mapping[str, float]) -> list[_Part]:
     """What moves and may touch."""
     parts = []
-    for link in model.links:
+    for link in (x for x in model.links if x.collisions):
         frame = model.frame(link.name)
         for shape in link.collisions if frame.body != GROUND else ():
             if shape.kind not in TOUCHING_KINDS:
                 continue
             pose = pose_product(frame.body_pose, shape.pose)
             name = shape_name(link, shape)
-            parts.append(_Part(name, link.name, frame.body, shape, np.asarray(pose)))
+            given = (name, link.name, frame.body, shape, np.asarray(pose))
+            parts.append(_Part(*given, excluded=link.excluded))
     if isinstance(points, str):
         points = (points,)
     for name in points:
@@ -236,7 +282,7 @@ def ground_surfaces(model: Model, ground: Ground) -> list[GroundPart]:
 def file_surfaces(model: Model) -> list[GroundPart]:
     """Planes and boxes of links that do not move."""
     found: list[GroundPart] = []
-    for link in model.links:
+    for link in (x for x in model.links if x.collisions):
         frame = model.frame(link.name)
         for shape in link.collisions if frame.body == GROUND else ():
             pose = np.asarray(pose_product(frame.body_pose, shape.pose))
@@ -262,9 +308,15 @@ def _on_ground(parts: Sequence[_Part], ground: GroundPart) -> list[Pair]:
     found = []
     for part in parts:
         mu = _friction(part.friction, ground.friction)
-        for feature in part.features(corners=terrain is None):
-            row = ContactRow(feature, surface, mu, float(ground.restitution))
-            found.append(Pair(part.name, part.link, ground.name, row, terrain))
+        e = float(ground.restitution)
+        if isinstance(surface, Cuboid):
+            rows = [ContactRow(feature, surface, mu, e) for feature in part.on(surface)]
+            if part.is_box:
+                rows += [ContactRow(part.box, Corner(surface, i), mu, e) for i in range(4)]
+        else:
+            features = part.features(corners=terrain is None)
+            rows = [ContactRow(feature, surface, mu, e) for feature in features]
+        found += [Pair(part.name, part.link, ground.name, row, terrain) for row in rows]
     return found
 
 
@@ -277,24 +329,45 @@ def _trees(model: Model, parts: Sequence[_Part]) -> list[list[_Part]]:
 
 
 def _count(trees: Sequence[Sequence[_Part]], surfaces: Sequence[GroundPart]) -> int:
-    """Pairs that there would be: on the ground, on boxes of other trees, round ones on each other.
+    """Pairs that there would be: on the ground, and of parts of two trees.
 
     They are counted before they are made, of which there may be very many.
     """
     fields = sum(isinstance(x, HeightField) for x in surfaces)
-    boxes = [sum(part.is_box for part in tree) for tree in trees]
-    total = squares = rounds = 0
-    for tree, own in zip(trees, boxes, strict=True):
-        points = [len(part.features(corners=True)) for part in tree]
-        fixed = sum(len(part.features(corners=False)) for part in tree)
-        total += fields * fixed + (len(surfaces) - fields + sum(boxes) - own) * sum(points)
-        round_ones = sum(x for x, part in zip(points, tree, strict=True) if part.is_round)
-        squares, rounds = squares + round_ones**2, rounds + round_ones
-    return total + (rounds**2 - squares) // 2
+    boxes = sum(isinstance(x, Box) for x in surfaces)
+    planes = len(surfaces) - fields - boxes
+    total, everything = 0, Counter(part.kind for tree in trees for part in tree)
+    for tree in trees:
+        own = Counter(part.kind for part in tree)
+        for kind, many in own.items():
+            few, fixed, on_box = _POINTS[kind]
+            total += many * (planes * few + fields * fixed + boxes * (on_box + 4 * (kind == "box")))
+        total -= _between_parts(own)
+    return total + _between_parts(everything)
+
+
+_POINTS = {
+    "point": (1, 1, 1),
+    "sphere": (1, 1, 1),
+    "capsule": (2, 2, 3),
+    "cylinder": (6, 8, 9),
+    "box": (4, 8, 5),
+}
+"""Points with which shapes touch planes, height fields and boxes."""
+
+
+def _between_parts(kinds: Counter[str]) -> int:
+    """Pairs of all parts with each other."""
+    balls, rods, cans = (kinds[kind] for kind in ("sphere", "capsule", "cylinder"))
+    boxes, points = kinds["box"], kinds["point"]
+    round_ones = balls * (balls - 1) // 2 + balls * rods + 3 * (rods * (rods - 1) // 2)
+    on_cans = cans * (balls + 3 * rods)
+    on_boxes = boxes * (points + balls + 3 * rods + 9 * cans) + 9 * (boxes * (boxes - 1) // 2)
+    return round_ones + on_cans + on_boxes
 
 
 def _touching_parts(trees: Sequence[Sequence[_Part]]) -> list[tuple[_Part, _Part]]:
-    """What touches and what is touched, of different trees: boxes by all, round ones once."""
+    """What touches and what is touched, of different trees: boxes each way, all others once."""
     return [
         (part, other)
         for i, tree in enumerate(trees)
@@ -302,22 +375,120 @@ def _touching_parts(trees: Sequence[Sequence[_Part]]) -> list[tuple[_Part, _Part
         if i != k
         for part in tree
         for other in others
-        if other.is_box or (i < k and part.is_round and other.is_round)
+        if _touches(part.kind, other.kind, first=i < k) and _allowed(part, other)
     ]
 
 
-def _on_part(part: _Part, other: _Part) -> list[Pair]:
-    """A part on a box or the round ends of another tree."""
-    mu = _friction(part.friction, other.friction)
-    surfaces: list[Surface]
-    if other.is_box:
-        surfaces = [other.box]
-    else:
-        surfaces = [x for x in other.features(corners=True) if isinstance(x, Ball)]
+def _allowed(one: _Part, other: _Part) -> bool:
+    """Whether a file lets two shapes touch: by its bits, and the links that it excludes."""
+    if one.shape is None or other.shape is None:
+        return True
+    a, b = one.shape, other.shape
+    shared = (a.contype & b.conaffinity) | (b.contype & a.conaffinity)
+    return bool(shared) and other.link not in one.excluded
+
+
+def _own_pairs(
+    model: Model, trees: Sequence[Sequence[_Part]], wanted: SelfContact
+) -> list[tuple[_Part, _Part]]:
+    """What touches and what is touched of one tree: MuJoCo's rule, or the pairs that are named."""
+    if wanted is False:
+        return []
+    shapes = [[part for part in tree if part.shape is not None] for tree in trees]
+    named = None if wanted is True else _named_pairs(shapes, wanted)
+    joined = _joined_bodies(model)
     return [
-        Pair(part.name, part.link, other.name, ContactRow(feature, surface, mu))
-        for surface in surfaces
-        for feature in part.features(corners=True)
+        (part, other)
+        for tree in shapes
+        for i, one in enumerate(tree)
+        for two in tree[i + 1 :]
+        if one.body != two.body
+        and (
+            _allowed(one, two) and frozenset((one.body, two.body)) not in joined
+            if named is None
+            else any(_is_pair(one, two, pair) for pair in named)
+        )
+        for part, other, first in ((one, two, True), (two, one, False))
+        if _touches(part.kind, other.kind, first)
+    ]
+
+
+def _is_pair(one: _Part, two: _Part, names: tuple[str, str]) -> bool:
+    a, b = ((part.name, part.link) for part in (one, two))
+    return (names[0] in a and names[1] in b) or (names[1] in a and names[0] in b)
+
+
+def _named_pairs(
+    trees: Sequence[Sequence[_Part]], wanted: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The pairs of names that a user gives, checked."""
+    known = dict.fromkeys(
+        name for tree in trees for part in tree for name in (part.link, part.name)
+    )
+    given: object = wanted
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise ArgumentError(
+            f"self_contact is {given!r}; expected True, False, or pairs of names of links or "
+            "shapes, as [('left_hand', 'right_hand')]"
+        )
+    found = []
+    for pair in given:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ArgumentError(f"self_contact: {pair!r} is not a pair of names of links or shapes")
+        for name in pair:
+            if name not in known:
+                raise UnknownNameError("link or shape that touches", str(name), known)
+        found.append((pair[0], pair[1]))
+    for pair in found:
+        if not any(
+            one.body != two.body and _is_pair(one, two, pair)
+            for tree in trees
+            for i, one in enumerate(tree)
+            for two in tree[i + 1 :]
+        ):
+            raise ArgumentError(
+                f"self_contact: '{pair[0]}' and '{pair[1]}' are not two bodies of one tree"
+            )
+    return found
+
+
+def _joined_bodies(model: Model) -> set[frozenset[int]]:
+    """Bodies with links that a joint connects, through bodies that are parts of joints, too."""
+    carrying = {model.frame(link.name).body for link in model.links if not link.virtual}
+    found = set()
+    for body in carrying - {GROUND}:
+        parent = model.bodies[body].parent
+        while parent != GROUND and parent not in carrying:
+            parent = model.bodies[parent].parent
+        found.add(frozenset((body, parent)))
+    return found
+
+
+def _touches(kind: str, other: str, first: bool) -> bool:
+    """Whether a part is what touches, and not what is touched."""
+    if other == "box":
+        return True
+    if other == "cylinder":
+        return kind in ("sphere", "capsule")
+    if other == "capsule":
+        return kind == "sphere" or (kind == "capsule" and first)
+    return other == "sphere" and kind == "sphere" and first
+
+
+def _on_part(part: _Part, other: _Part) -> list[Pair]:
+    """A part on one of another tree; crossing edges of two boxes once."""
+    mu, surface = _friction(part.friction, other.friction), other.surface
+    twice = part.is_box and other.is_box and part.body > other.body
+    return [
+        Pair(
+            part.name,
+            part.link,
+            other.name,
+            ContactRow(feature, surface, mu),
+            surface_link=other.link,
+        )
+        for feature in part.on(surface)
+        if not (twice and isinstance(feature, Crossing))
     ]
 
 

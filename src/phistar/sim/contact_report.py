@@ -20,8 +20,8 @@ class Contacts:
     ``contacts["FL_FOOT"]`` are the pairs of one shape, frame, link or surface.
 
     Attributes:
-        names, links, surfaces: Of each pair: what touches, the link that carries it, what is
-            touched.
+        names, links, surfaces, surface_links: Of each pair: what touches, the link that carries
+            it, what is touched, the link that carries that ("" of the world).
         gap: (batch, pairs) distances [m], negative for penetrations.
         force: (batch, pairs, 3) forces on what touches [N], in the world, mean of the last step;
             what is touched feels the opposite.
@@ -35,6 +35,7 @@ class Contacts:
     names: tuple[str, ...]
     links: tuple[str, ...]
     surfaces: tuple[str, ...]
+    surface_links: tuple[str, ...]
     gap: Array
     force: Array
     normal: Array
@@ -63,9 +64,9 @@ class Contacts:
         return len(self.names)
 
     def __getitem__(self, name: str) -> Contacts:
-        owners = zip(self.names, self.links, self.surfaces, strict=True)
+        owners = zip(self.names, self.links, self.surfaces, self.surface_links, strict=True)
         own = [i for i, names in enumerate(owners) if name in names]
-        if not own:
+        if not own or not name:
             known = dict.fromkeys((*self.names, *self.links, *self.surfaces))
             raise UnknownNameError("contact", name, known)
         arrays = ("gap", "force", "normal", "position", "slip", "rate")
@@ -74,9 +75,18 @@ class Contacts:
             names=tuple(self.names[i] for i in own),
             links=tuple(self.links[i] for i in own),
             surfaces=tuple(self.surfaces[i] for i in own),
+            surface_links=tuple(self.surface_links[i] for i in own),
             friction=self.friction[own],
             **{key: getattr(self, key)[:, own] for key in arrays},
         )
+
+    def on(self, name: str) -> Array:
+        """(batch, 3) the sum of forces [N] on a shape, frame or link: as what touches, and the
+        opposite ones as what is touched; 0 between parts of its own."""
+        pairs = self[name]
+        owners = zip(pairs.names, pairs.links, pairs.surfaces, pairs.surface_links, strict=True)
+        signs = [float(name in both[:2]) - float(name in both[2:]) for both in owners]
+        return np.asarray(np.einsum("bpi,p->bi", pairs.force, signs))
 
     def __repr__(self) -> str:
         touching = int(self.touching.any(axis=0).sum())
@@ -93,6 +103,7 @@ def contacts_of(
         tuple(pair.name for pair in pairs),
         tuple(pair.link for pair in pairs),
         tuple(pair.surface for pair in pairs),
+        tuple(pair.surface_link for pair in pairs),
         found["gap"].reshape(impulses.shape[:-1]),
         np.einsum("bpi,bpij->bpj", impulses / dt, axes),
         axes[..., 0, :],

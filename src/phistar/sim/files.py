@@ -184,7 +184,7 @@ def csv_table(path: Path) -> tuple[list[str], Array]:
     Raises:
         ValueError: It is none.
     """
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:  # Excel begins with a mark
         try:
             head, *lines = list(csv.reader(file)) or [[]]
         except csv.Error as error:

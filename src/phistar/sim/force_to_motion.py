@@ -12,13 +12,16 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.loops.assembly import usual_rank
+from phistar.loops.held import NOT_HELD, Held
 from phistar.loops.rank import factored
 from phistar.loops.system import motion_at
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 
 
-def free_rates(model: Model, q: Array, v: Array, mass: Array, force: Array) -> tuple[Array, Array]:
+def free_rates(
+    model: Model, q: Array, v: Array, mass: Array, force: Array, held: Held = NOT_HELD
+) -> tuple[Array, Array]:
     """v̇ (batch, nv) under joint forces, and W (batch, nv, nv).
 
     Args:
@@ -26,12 +29,13 @@ def free_rates(model: Model, q: Array, v: Array, mass: Array, force: Array) -> t
         q, v: (batch, nq), (batch, nv) on its loops, or nearly.
         mass: (batch, nv, nv).
         force: (batch, nv), the bias taken off.
+        held: Motion that is told.
     """
     if not active_loops(model.loops):
         W = np.linalg.inv(mass)
         return np.asarray((W @ force[..., None])[..., 0]), W
-    loops = motion_at(model, q, v)
-    rows = factored(loops.L, usual_rank(model))
+    loops = held.driven(model, motion_at(model, q, v))
+    rows = factored(loops.L, usual_rank(model) if held.rank is None else held.rank)
     start = rows.least_norm(-loops.bias)
     X, Xt = rows.X, np.swapaxes(rows.X, -1, -2)
     W = X @ np.linalg.solve(Xt @ mass @ X, Xt)

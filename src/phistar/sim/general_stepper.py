@@ -22,6 +22,7 @@ from phistar.joint_physics.passive_forces import passive_force_unchecked
 from phistar.kinematics import integrate_unchecked
 from phistar.loops.assembly import open_loop_error
 from phistar.loops.system import rows_at
+from phistar.model.floating_roots import carried_velocity, settled_state
 from phistar.model.kinematic_loops import active_loops
 from phistar.sim.contact_points import ContactPoints
 from phistar.sim.divergence import diverged_samples, park_lost
@@ -102,7 +103,8 @@ class GeneralStepper(NumpyLoop):
             free = (L @ ahead[..., None])[..., 0]
             impulses = self._solved(q, v, impulses, L @ moved, free, h)
             ahead = ahead + (moved @ impulses[..., None])[..., 0]
-        later = integrate_unchecked(self.model, q, h * ahead)
+        moved = integrate_unchecked(self.model, q, h * ahead)
+        later, ahead = settled_state(self.model, q, ahead, h, moved)
         if not self.closed:
             return later, ahead, impulses
         closed = onto_loops(self.model, later, ahead)
@@ -131,4 +133,4 @@ class GeneralStepper(NumpyLoop):
         if self.smooth:
             total = total + passive_force_unchecked(model, q, v, self.smooth) - h * K * v
         rate, W = free_rates(model, q, v, mass, total)
-        return v + h * rate, W
+        return v + h * rate + carried_velocity(model, v, h), W

@@ -30,12 +30,13 @@ from phistar.compile import traced_results
 from phistar.errors import ArgumentError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
 from phistar.joint_physics.passive_forces import passive_force_unchecked
+from phistar.loops.held import NOT_HELD, Held
 from phistar.model.joint_physics import Passive, passive_numbers, passive_parts
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.force_to_motion import free_rates
-from phistar.sim.unilateral_row import joint_rows
+from phistar.sim.unilateral_row import joint_rows, least_mobilities
 from phistar.sim.variables import Variable
 from phistar.thresholds import POLICY
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 MAX_GUESSES = 30
 """Sets of joints that are tried; a few are enough unless sets repeat."""
+
+SLOWEST_DRAG = 1e-9
+"""Of the fastest joint: one that is held and moves less stands still, but for rounding."""
 
 Step = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
 """q, v, tau, dt -> q and v at the end of a smooth step."""
@@ -188,14 +192,16 @@ class JointRows:
         dt: Array,
         smooth: Step,
         velocity: Callable[[Array, Array], Array] = lambda q, x: x,
+        t: float = 0.0,
     ) -> tuple[Array, Array]:
-        """The same for samples (B, n) of q and a variable x for the velocity.
+        """The same for samples (B, n) of q and a variable x for the velocity, from time t on.
 
         Without friction a smooth step that ends inside the limits is the step.
         """
+        held = self._variable.held_at(t)
         if self.friction.any():
             _refuse_complex(q, x, tau)
-            force = self.forces(q, velocity(q, x), tau, dt)
+            force = self.forces(q, velocity(q, x), tau, dt, held)
             ahead, later = smooth(q, x, tau + force, dt)
             return self._inside(q, ahead), later
         ahead, later = smooth(q, x, tau, dt)
@@ -203,12 +209,11 @@ class JointRows:
         if beyond.any():
             _refuse_complex(ahead)
             ahead, later = np.array(ahead), np.array(later)
-            wrenches = self._variable.wrenches
-            # Wrenches of samples stay with them: then all take the step again.
-            again = beyond if wrenches is None or not wrenches.differ else np.ones_like(beyond)
+            # What acts on samples stays with them: then all take the step again.
+            again = np.ones_like(beyond) if self._variable.differs else beyond
             start, some, push, h = q[again], x[again], tau[again], dt[again]
             here = beyond[again]
-            force = self.forces(start, velocity(start, some), push, h)
+            force = self.forces(start, velocity(start, some), push, h, held)
             stopped, slower = smooth(start, some, push + np.where(here[:, None], force, 0.0), h)
             ahead[beyond] = self._inside(start, stopped)[here]
             later[beyond] = slower[here]
@@ -241,24 +246,27 @@ class JointRows:
 
     # -- forces
 
-    def forces(self, q: Array, v: Array, tau: Array, dt: Array | float) -> Array:
+    def forces(
+        self, q: Array, v: Array, tau: Array, dt: Array | float, held: Held = NOT_HELD
+    ) -> Array:
         """Joint forces λ (B, nv) that friction and limits hold during a step.
 
         Args:
             q, v, tau: (B, n) at its start.
             dt: (B, 1) or a number [s].
+            held: Motion that is told.
         """
         h = np.broadcast_to(np.asarray(dt, float), (len(q), 1))
         q, v, tau = (x.astype(float) for x in (q, v, tau))
-        return self._by_sweeps(q, v, tau, h) if self._closed else self._solved(q, v, tau, h)
+        return self._by_sweeps(q, v, tau, h, held) if self._closed else self._solved(q, v, tau, h)
 
-    def _by_sweeps(self, q: Array, v: Array, tau: Array, h: Array) -> Array:
+    def _by_sweeps(self, q: Array, v: Array, tau: Array, h: Array, held: Held) -> Array:
         """λ (B, nv) on closed loops, whose joints depend on each other: by Gauss-Seidel.
 
         Sets that fit are hard to find there, and forces are not unique.
         """
         mass, total = self._equation(q, v, tau, h)
-        rate, W = free_rates(self.model, q, v, mass, total)
+        rate, W = free_rates(self.model, q, v, mass, total, held)
         joints = joint_rows(self.model, (*self._variable.smooth, *self.parts), implicit=False)
         rows = StepRows(joints, sweeps=POLICY.joint_row_sweeps, correction=0.0)
         entries = [row.v for row in rows.bounded]
@@ -269,7 +277,21 @@ class JointRows:
         found = traced_results(self.model, ("row_solver", rows), *given)["impulses_next"]
         force = np.zeros_like(v)
         force[:, entries] = found / h
+        if held.drives:
+            force += self._dragged(v + h * rate, W, rows)
         return force
+
+    def _dragged(self, ahead: Array, W: Array, rows: StepRows) -> Array:
+        """Friction (B, nv) of joints that nothing but a drive moves, at velocities v'.
+
+        It moves nothing, so that their rows do without; the drive has to overcome it.
+        """
+        entries = [row.v for row in rows.bounded]
+        least = np.zeros(self.model.nv)
+        least[entries] = least_mobilities(self.model, rows)
+        stiff = np.diagonal(W, axis1=-2, axis2=-1) < least
+        moves = np.abs(ahead) > SLOWEST_DRAG * np.abs(ahead).max(axis=-1, keepdims=True)
+        return np.where(stiff & moves, -np.sign(ahead) * self.friction, 0.0)
 
     def _bounds(self, q: Array, h: Array) -> tuple[Array, Array]:
         """Least and largest v' (B, nv)."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from phistar.compile import (
 from phistar.errors import LoopOpenError, LoopVelocityError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
 from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
-from phistar.loops.constrained_dynamics import require_on_loops
+from phistar.loops.constrained_dynamics import pushing, require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
@@ -46,7 +46,6 @@ from phistar.loops.traced_rows import (
 )
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
-from phistar.model.wrenches import Wrenches
 from phistar.sim.divergence import parking_configuration
 from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts, rates_key
 from phistar.sim.numpy_stepper import NumpyStepper
@@ -75,6 +74,20 @@ class LoopVelocity(Velocity):
     implicit_dt: float | Array | None = None
 
     @property
+    def differs(self) -> bool:
+        """See ``Variable``; drives tell of all samples."""
+        return super().differs or self.drives is not None
+
+    def held_at(self, t: float | Array) -> Held:
+        """Motion that is told at a time."""
+        return NOT_HELD if self.drives is None else self.drives.at(t)
+
+    def of_samples(self, chosen: Array) -> Self:
+        """See ``Variable``."""
+        part = super().of_samples(chosen)
+        return part if self.drives is None else replace(part, drives=self.drives.of_samples(chosen))
+
+    @property
     def is_free(self) -> bool:
         """Whether nothing but joint forces and the loops act on it."""
         return self.wrenches is None and self.drives is None
@@ -90,19 +103,21 @@ class LoopVelocity(Velocity):
 
     def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
         """The same, moving as it is told at time t."""
-        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        held = self.held_at(t)
         dt = self.implicit_dt
-        if dt is not None and self.is_free:
+        if self.wrenches is not None:
+            tau = tau + pushing(self.model, q, self.wrenches)
+        if dt is not None and self.drives is None:
             key = ("loop_implicit_dynamics", self.smooth)
             found = run_traced(self.model, key, q, x, tau, np.atleast_1d(dt))
             if found is not None:
                 return x, found
         total = self.total_force(q, x, tau)
         if dt is None:
-            return x, loop_accelerations(self.model, q, x, total, self.wrenches, held)
+            return x, loop_accelerations(self.model, q, x, total, held)
         added, K = implicit_numbers(self.model, self.smooth, dt)
         total = total - (dt * K) * x
-        return x, loop_accelerations(self.model, q, x, total, self.wrenches, held, added)
+        return x, loop_accelerations(self.model, q, x, total, held, added)
 
     @property
     def settles(self) -> bool:
@@ -111,7 +126,7 @@ class LoopVelocity(Velocity):
 
     def settle(self, q: Array, x: Array, t: float | Array) -> tuple[Array, Array]:
         """The nearest state on the loops; NaN where none is found, or the state is not finite."""
-        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        held = self.held_at(t)
         fine = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1))
         if fine.all():
             return onto_loops(self.model, q, x, held)
@@ -131,7 +146,6 @@ def loop_accelerations(
     q: Array,
     v: Array,
     tau: Array,
-    wrenches: Wrenches | None = None,
     held: Held = NOT_HELD,
     added: Array | None = None,
 ) -> Array:
@@ -139,7 +153,7 @@ def loop_accelerations(
 
     ``added``: more inertia of joints (..., nv).
     """
-    if wrenches is None and not held.drives and added is None:
+    if not held.drives and added is None:
         key = dynamics_key(ANYWHERE)
         entry = entries(model).get(key)
         found = None if entry is None else entry(q, v, tau)
@@ -149,7 +163,7 @@ def loop_accelerations(
             return found
     rows = held.driven(model, motion_at(model, q, v))
     rank = usual_rank(model) if held.rank is None else held.rank
-    return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias, added))
+    return accelerations(LoopProblem(model, q, v, tau, None, rows, rank, -rows.bias, added))
 
 
 def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
@@ -161,22 +175,33 @@ def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
     return run_traced(model, key, q, v, tau) is not None
 
 
-def samples_off_loops(model: Model, q: Array, v: Array, precision: float) -> Array:
-    """Which samples (batch,) are not on the loops.
+def samples_off_loops(
+    model: Model,
+    q: Array,
+    v: Array,
+    precision: float,
+    chosen: Array | None = None,
+    held: Held = NOT_HELD,
+) -> Array:
+    """Which samples (batch,) are not on the loops, or not as they are told.
 
     Args:
         model: The robot.
-        q, v: (batch, nq), (batch, nv), finite.
+        q, v: (batch, nq), (batch, nv).
         precision: Of their numbers.
+        chosen: Those to look at, finite, by number; None: all.
+        held: Motion that is told, of all samples.
     """
     bad = np.zeros(len(q), dtype=bool)
-    while not bad.all():
-        q_left, v_left = q[~bad], v[~bad]
-        rows = motion_at(model, q_left, v_left)
+    left = np.arange(len(q)) if chosen is None else chosen
+    while left.size:
+        q_left, v_left = q[left], v[left]
+        rows = held.at_knots(left).driven(model, motion_at(model, q_left, v_left))
         try:
             require_on_loops(model, rows, v_left, "simulate", precision)
         except (LoopOpenError, LoopVelocityError) as error:
-            bad[~bad] = error.bad
+            bad[left] = error.bad
+            left = left[~bad[left]]
         else:
             break
     return bad

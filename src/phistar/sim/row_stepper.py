@@ -47,4 +47,4 @@ class RowStepper(NumpyStepper):
             return variable.settle(*take(q, x, tau, dt, t), t + dt)
 
         rows = np.broadcast_to(np.float64(dt), (len(q), 1))
-        return self.rows.advanced(q, x, tau, rows, smooth, variable.velocity)
+        return self.rows.advanced(q, x, tau, rows, smooth, variable.velocity, t)

@@ -110,15 +110,14 @@ def simulate(
         length = duration_of(dt, steps, duration)
         if tau_steps is not None:
             raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
-        start = asked.on_loops(read_initial_state(model, q, v, tau, None, forces, 0, on_error))
+        start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
         knot_interval = None if dt is None else dt * every
         found = _adaptive(asked, start, length, knot_interval, tolerance, progress)
         return require_inside(found) if asked.rows else found
     if dt is None:
         raise ArgumentError(f"dt is missing: {asked.scheme} takes steps of a given length [s]")
     count = count_of_steps(dt, steps, duration, every)
-    given = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
-    start = asked.on_loops(given)
+    start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
     return _fixed(asked, start, (dt, count, every), progress, threads)
 
@@ -146,24 +145,22 @@ class _Asked:
     prescribed: Mapping[str, Prescribed | None] | None
     keep_going: bool
 
-    def on_loops(self, start: InitialState) -> InitialState:
-        """The start, without samples that are not on the loops, where samples may be lost."""
-        closed = bool(active_loops(self.model.loops))
-        lose = self.keep_going and closed and not self.prescribed
-        return _lose_open(self.model, start) if lose else start
-
-    def variable(self, start: InitialState, duration: float, steps: int | None = None) -> Variable:
-        """What represents the velocity."""
-        return _variable(
-            self.variables,
-            self.model,
-            start,
-            self.reference,
-            self.prescribed,
-            duration,
-            steps,
-            self.smooth,
-        )
+    def variable(
+        self, start: InitialState, duration: float, steps: int | None = None
+    ) -> tuple[Variable, InitialState]:
+        """What represents the velocity; and the start, without samples that are not on the loops
+        where samples may be lost."""
+        model = self.model
+        if not active_loops(model.loops):
+            wrenches = check_wrenches(model, start.q, start.forces, self.reference)
+            return variable(self.variables, model, wrenches, self.smooth), start
+        drives = _drives(model, start.q, self.prescribed, duration, steps)
+        held = NOT_HELD if drives is None else drives.at(0.0)
+        if self.keep_going:
+            start = _lose_open(model, start, held)
+        wrenches = check_wrenches(model, start.q, start.forces, self.reference)
+        _require_on_loops(model, start, held)
+        return LoopVelocity(model, wrenches, self.smooth, drives), start
 
 
 def _asked(
@@ -218,60 +215,54 @@ def _check_loop_scheme(scheme: str, variables: str | None) -> None:
         )
 
 
-def _variable(
-    name: str,
+def _drives(
     model: Model,
-    start: InitialState,
-    reference: str,
+    q: Array,
     prescribed: Mapping[str, Prescribed | None] | None,
     duration: float,
-    steps: int | None = None,
-    smooth: tuple[str, ...] = (),
-) -> Variable:
-    """What represents the velocity; of a robot with loops after a look at its state.
+    steps: int | None,
+) -> Drives | None:
+    """What moves as it is told.
 
     Args:
-        name, model, start, reference: Of the simulation.
+        model: The robot.
+        q: (B, nq) at the start.
         prescribed: Constraints in time, by their loops.
         duration: [s].
         steps: Of equal length, if they are.
-        smooth: Springs and dampers that push.
+    """
+    if not prescribed:
+        return None
+    motions = {
+        loop: held_at_start(model, loop, q)
+        if told is None
+        else motion_in_time(told, model, q, duration, steps)
+        for loop, told in prescribed.items()
+    }
+    return Drives(motions, rank_near(model, q, Held(frozenset(motions))))
+
+
+def _require_on_loops(model: Model, start: InitialState, held: Held) -> None:
+    """Look at where a robot with loops begins.
 
     Raises:
-        LoopOpenError, LoopVelocityError: The state is not on the loops.
+        LoopOpenError, LoopVelocityError: The state is not on the loops, or not as it is told.
     """
-    wrenches = check_wrenches(model, start.q, start.forces, reference)
-    if not active_loops(model.loops):
-        return variable(name, model, wrenches, smooth)
-    drives, held = None, NOT_HELD
-    if prescribed:
-        motions = {
-            loop: held_at_start(model, loop, start.q)
-            if told is None
-            else motion_in_time(told, model, start.q, duration, steps)
-            for loop, told in prescribed.items()
-        }
-        drives = Drives(motions, rank_near(model, start.q, Held(frozenset(motions))))
-        held = drives.at(0.0)
     rows = held.driven(model, motion_at(model, start.q, start.v)).of_samples(~start.lost)
     precision = float(np.finfo(start.dtype).eps)
     v = start.v[~start.lost]
-    require_on_loops(model, rows, v, "simulate", precision, told=bool(prescribed))
-    if rank := usual_rank(model) if drives is None else drives.rank:
+    require_on_loops(model, rows, v, "simulate", precision, told=bool(held.drives))
+    if rank := usual_rank(model) if held.rank is None else held.rank:
         warn_where_singular(model, rows.L, "simulate", rank)
-    return LoopVelocity(model, wrenches, smooth, drives)
 
 
-def _lose_open(model: Model, start: InitialState) -> InitialState:
-    """The start with the samples lost that are not on the loops."""
-    here = ~start.lost
+def _lose_open(model: Model, start: InitialState, held: Held) -> InitialState:
+    """The start with the samples lost that are not on the loops, or not as they are told."""
+    here = np.flatnonzero(~start.lost)
     precision = float(np.finfo(start.dtype).eps)
-    opened = samples_off_loops(model, start.q[here], start.v[here], precision)
-    if not opened.any():
-        return start
-    lost = np.array(start.lost)
-    lost[here] |= opened
-    return without_lost(model, start, lost)
+    told = held.of_batch(start.q.shape[:1])
+    opened = samples_off_loops(model, start.q, start.v, precision, here, told)
+    return without_lost(model, start, opened | start.lost) if opened.any() else start
 
 
 def _fixed(
@@ -284,7 +275,7 @@ def _fixed(
     """Steps of a fixed length; of ``times``: that, how many, and how many from knot to knot."""
     (dt, count, every), model, keep_going = times, asked.model, asked.keep_going
     samples, knots = len(start.q), count // every
-    var = asked.variable(start, dt * count, count)
+    var, start = asked.variable(start, dt * count, count)
     constraint: JointRows | None = None
     engine: Stepper
     if asked.scheme in SCHEMES:
@@ -353,7 +344,7 @@ def _adaptive(
     if not 1e-14 <= tolerance < 1:
         raise ArgumentError(f"tolerance is {tolerance}, expected a number from 1e-14 to 1")
     model, keep_going = asked.model, asked.keep_going
-    var = asked.variable(start, length)
+    var, start = asked.variable(start, length)
     begin = _initial_variable(var, start, keep_going)
     q, x = (np.where(start.lost[:, None], np.nan, each) for each in (start.q, begin))
     stepper = AdaptiveStepper(model, var, start.tau, tolerance, start.batch, keep_going)

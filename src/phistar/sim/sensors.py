@@ -35,8 +35,9 @@ class HasSensors(ABC):
         """Forces, gaps and slip; see ``Simulator``."""
 
     def contact_force(self, name: str) -> Array:
-        """(batch, 3) the sum of contact forces [N] on a shape, frame or link, in the world."""
-        return np.asarray(self.contacts[name].force.sum(axis=1))
+        """(batch, 3) the sum of contact forces [N] on a shape, frame, link or surface, in the
+        world, whether it is what touches or what is touched."""
+        return self.contacts.on(name)
 
     def joint_force(self, joint: str) -> Array:
         """(batch,) what friction and stops of a joint do [N m, N], mean of the last step.

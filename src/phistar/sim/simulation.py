@@ -257,31 +257,45 @@ class Simulation:
                 "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
             )
         held = NOT_HELD if self.told is None else self.told.at_knots(slice(None, -1))
+        pushed = self.pushed
         q, v, tau = (self._flat(x) for x in (self.q[:-1], self.v[:-1], self.tau))
         lost = not_finite(q, v)
-        if lost.any():
-            rest = assemble(self.model, neutral(self.model))
-            q, v = np.where(lost[..., None], rest, q), np.where(lost[..., None], 0.0, v)
+        if lost.all():
+            q = np.broadcast_to(assemble(self.model, neutral(self.model)), q.shape)
+            v, held, pushed = np.zeros_like(v), Held(held.loops, rank=held.rank), None
+        elif lost.any():  # what is lost moves like a sample that is not
+            batch, lost = lost.shape, lost.ravel()
+            chosen = np.where(lost, np.flatnonzero(~lost)[0], np.arange(lost.size))
+            q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])).reshape(-1, x.shape[-1])[chosen]
+                         for x in (q, v, tau))  # fmt: skip
+            held = held.of_batch(batch).at_knots(chosen)
+            pushed = pushed and pushed.with_batch(batch).of_samples(chosen)
         smooth = tuple(part for part in self.passive if part in SMOOTH_PARTS)
         if len(self.passive) > len(smooth):
-            tau = tau + self._row_forces(q, v, tau, smooth)
+            tau = tau + self._row_forces((q, v, tau), smooth, held, pushed)
         if smooth:
             tau = tau + passive_force_unchecked(self.model, q, v, smooth)
-        found = constrained_dynamics(self.model, q, v, tau, self.pushed, held=held)
+        found = constrained_dynamics(self.model, q, v, tau, pushed, held=held)
         return with_nan(found, lost) if lost.any() else found
 
-    def _row_forces(self, q: Array, v: Array, tau: Array, smooth: tuple[str, ...]) -> Array:
+    def _row_forces(
+        self,
+        state: tuple[Array, Array, Array],
+        smooth: tuple[str, ...],
+        held: Held,
+        pushed: Wrenches | None,
+    ) -> Array:
         """Forces (N, B, nv) of friction and limits, held during the steps that begin at knots."""
-        scheme = SCHEMES.get(self.scheme)
+        scheme, (q, v, tau) = SCHEMES.get(self.scheme), state
         if scheme is None or not q.size:
             return np.zeros_like(v)  # schemes that choose their steps end inside the limits
         rows = tuple(part for part in self.passive if part not in smooth)
         batch = v.shape[:-1]
-        pushed = None if self.pushed is None else self.pushed.with_batch(batch)
+        pushed = pushed and pushed.with_batch(batch)
         joints = JointRows(Velocity(self.model, pushed, smooth), rows, scheme.implicit)
         dt = float(self.t[-1] - self.t[0]) / self.steps
         q, v, tau = (x.reshape(-1, x.shape[-1]) for x in (q, v, np.broadcast_to(tau, v.shape)))
-        return joints.forces(q, v, tau, dt).reshape(*batch, v.shape[-1])
+        return joints.forces(q, v, tau, dt, held.of_batch(batch)).reshape(*batch, v.shape[-1])
 
     def _refuse_unknown_forces(self) -> None:
         """Raise if forces acted that derivatives of the motion do not know."""

@@ -22,7 +22,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.wrenches import check_wrenches
 from phistar.sim import run, step
-from phistar.sim.contact_pairs import Ground
+from phistar.sim.contact_pairs import Ground, SelfContact
 from phistar.sim.joint_rows import used_parts
 from phistar.sim.scheme_choice import AUTO, scheme_of_step
 from phistar.sim.schemes import SCHEMES
@@ -89,15 +89,22 @@ class Simulates:
             NotFiniteError: A number is not finite, or becomes so.
             SingularHingeError: A joint moves no inertia.
         """
-        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
-            entry: Any = None
-            if type(scheme) is str and (passive is True or passive is False):
-                key = self._step_keys[passive].get(scheme)
-                entry = None if key is None else self._entries.get(key)
-            if entry is not None and on_error is RAISE and type(q) is np.ndarray and 0 < q.ndim < 3:
-                rows = number_rows(dt, len(q) if q.ndim == 2 else None)
-                if (found := entry(q, v, tau, rows)) is not None:
-                    return found["q_next"], found["v_next"]
+        if (
+            forces is None
+            and reference == "world_aligned"
+            and on_error is RAISE
+            and type(scheme) is str
+            and type(q) is np.ndarray
+            and 0 < q.ndim < 3
+            and isinstance(dt, float)
+            and dt > 0.0
+            and (passive is True or passive is False)
+        ):
+            # No scheme, no key; no entry has it.
+            entry: Any = self._entries.get(self._step_keys[passive].get(scheme))
+            rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+            if entry is not None and (found := entry(q, v, tau, rows)) is not None:
+                return found["q_next"], found["v_next"]
         if on_error != "raise":
             call = partial(self.step, dt=dt, scheme=scheme, reference=reference, passive=passive)
             return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
@@ -157,6 +164,7 @@ class Simulates:
         seed: int = 0,
         on_error: str = "raise",
         threads: int | None = None,
+        self_contact: SelfContact = False,
     ) -> Simulator:
         """Many of this robot at once, step by step, on the ground, with joint physics and sensors.
 
@@ -182,6 +190,9 @@ class Simulates:
             on_error: ``"raise"``, or ``"freeze"``: samples that diverge keep their last state and
                 wait for a reset, the others go on.
             threads: Number of threads; default: by the work. Results do not depend on it.
+            self_contact: Whether links of one tree touch each other: True by MuJoCo's rule (not
+                those that a joint connects, nor what ``<exclude>``, contype and conaffinity of
+                the file forbid), or pairs of names of links or shapes.
 
         Raises:
             ArgumentError: Another scheme and contacts or joint physics, or too many pairs that may
@@ -199,6 +210,7 @@ class Simulates:
             seed,
             on_error,
             threads,
+            self_contact,
         )
         return Simulator(self, batch, options)
 

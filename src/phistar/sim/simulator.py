@@ -17,6 +17,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates, integrate
+from phistar.model.floating_roots import floating_roots
 from phistar.model.joint_physics import passive_parts
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
@@ -73,14 +74,20 @@ class Simulator(StepForces, HasSensors, ShownLive):
         self.dt = float(options.dt)
         refuse_singular(self._model)
         found = contact_pairs(
-            self._model, options.ground, options.points, options.friction, options.restitution
+            self._model,
+            options.ground,
+            options.points,
+            options.friction,
+            options.restitution,
+            options.self_contact,
         )
         self._pairs: tuple[Pair, ...] = found.pairs
         self.unused_shapes = found.unused
         rows = self._step_rows(found.pairs)
         self._smooth, _ = used_parts(self._model, options.passive)
         self._points = ContactPoints(self._model, rows, found.pairs)
-        self._has_rows = bool(rows.contacts or rows.joints)
+        floats = options.has_row_step and bool(floating_roots(self._model))
+        self._has_rows = bool(rows.contacts or rows.joints) or floats
         self._stepper = self._make_stepper(rows)
         self._bounded = rows.bounded
         self._joint_count = len(rows.bounded)

@@ -14,7 +14,7 @@ from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.scalar.trace.unilateral_rows import StepRows
-from phistar.sim.contact_pairs import Ground
+from phistar.sim.contact_pairs import Ground, SelfContact
 from phistar.sim.scheme_choice import AUTO
 from phistar.sim.schemes import IMPLICIT, SCHEMES, SEMI_IMPLICIT
 
@@ -56,6 +56,7 @@ class SimulatorOptions:
     seed: int = 0
     on_error: str = "raise"
     threads: int | None = None
+    self_contact: SelfContact = False
 
     def check(self) -> None:
         """Raise unless numbers and names are possible."""

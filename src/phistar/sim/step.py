@@ -46,7 +46,7 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.singular import require_finite_results
-from phistar.model.wrenches import Forces, check_batch, check_wrenches
+from phistar.model.wrenches import Forces, Wrenches, check_batch, check_wrenches
 from phistar.scalar.program import Unrolled
 from phistar.sim.joint_rows import JointRows, refuse_scheme, used_parts
 from phistar.sim.loop_stepper import (
@@ -78,9 +78,8 @@ def step(
     scheme = scheme_of_step(model, scheme, smooth)
     if scheme not in SCHEMES:
         raise UnknownNameError("scheme", scheme, (AUTO, *SCHEMES))
-    closed = bool(active_loops(model.loops))
     refuse_scheme(model, scheme, smooth)
-    if not closed:
+    if not active_loops(model.loops):
         refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     wrenches = check_wrenches(model, arrays["q"], forces, reference)
@@ -90,20 +89,43 @@ def step(
     if np.ndim(dt) == 0:
         # A number has no precision of its own.
         lengths = lengths.astype(np.result_type(*arrays.values()).type(0).real.dtype)
-    chosen = SCHEMES[scheme]
-    if closed:
-        ends = lengths if chosen.implicit and smooth else None
-        variable: Velocity = LoopVelocity(model, wrenches, smooth, implicit_dt=ends)
-    elif chosen.implicit and smooth:
-        variable = ImplicitVelocity(model, wrenches, smooth, lengths)
-    else:
-        variable = Velocity(model, wrenches, smooth)
-    if not rows:
-        return _smooth_step(chosen, variable, arrays, lengths)
-    if rows == ("limits",) and not closed and wrenches is None:
-        inside = run_traced_results(
-            model, step_key(scheme, (*smooth, *rows)), *arrays.values(), lengths
-        )
+    variable = _variable(model, wrenches, smooth, lengths if SCHEMES[scheme].implicit else None)
+    if rows:
+        return _step_with_rows(SCHEMES[scheme], variable, rows, arrays, lengths)
+    return _smooth_step(SCHEMES[scheme], variable, arrays, lengths)
+
+
+def _variable(
+    model: Model, wrenches: Wrenches | None, smooth: tuple[str, ...], ends: Array | None
+) -> Velocity:
+    """What a step moves: v, on closed loops, or with springs and damping at the end of the step.
+
+    Args:
+        model: The robot.
+        wrenches: On its frames.
+        smooth: Parts of the joints' physics that are no rows.
+        ends: Lengths of the steps by an implicit scheme.
+    """
+    implicit = ends if smooth else None
+    if active_loops(model.loops):
+        return LoopVelocity(model, wrenches, smooth, implicit_dt=implicit)
+    if implicit is not None:
+        return ImplicitVelocity(model, wrenches, smooth, implicit)
+    return Velocity(model, wrenches, smooth)
+
+
+def _step_with_rows(
+    scheme: Scheme,
+    variable: Velocity,
+    rows: tuple[str, ...],
+    arrays: Mapping[str, Array],
+    lengths: Array,
+) -> tuple[Array, Array]:
+    """The step with dry friction and limits."""
+    model, wrenches = variable.model, variable.wrenches
+    if rows == ("limits",) and wrenches is None and not isinstance(variable, LoopVelocity):
+        key = step_key(scheme.name, (*variable.smooth, *rows))
+        inside = run_traced_results(model, key, *arrays.values(), lengths)
         if inside is not None:
             return inside["q_next"], inside["v_next"]
     q0, v0, tau0 = checked_numbers(model, **arrays)
@@ -111,16 +133,12 @@ def step(
     batch = np.broadcast_shapes(*leads, () if wrenches is None else wrenches.batch)
     if wrenches is not None:
         variable = replace(variable, wrenches=wrenches.with_batch(batch))
-    constraint = JointRows(variable, rows, chosen.implicit)
-    ahead = constraint.step(
-        (q0, v0, tau0),
-        lengths,
-        lambda q, v, tau, dt: _smooth_step(
-            chosen, _at(variable, dt), {"q": q, "v": v, "tau": tau}, dt
-        ),
-        batch,
-    )
-    return ahead
+
+    def smooth(q: Array, v: Array, tau: Array, dt: Array) -> tuple[Array, Array]:
+        return _smooth_step(scheme, _at(variable, dt), {"q": q, "v": v, "tau": tau}, dt)
+
+    constraint = JointRows(variable, rows, scheme.implicit)
+    return constraint.step((q0, v0, tau0), lengths, smooth, batch)
 
 
 def _at(variable: Velocity, dt: Array) -> Velocity:

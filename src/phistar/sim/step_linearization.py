@@ -16,12 +16,13 @@ those of its solution (implicit function theorem):
     𝓜ₕ δv̇ = (∂) δq + (∂) δv + δτ + L*δλ/h        E_σ δσ + E_λ δλ + E_q δq + E_v δv = 0
 
 with δσ = L(δv + h δv̇) + (∂L/∂q v⁺) δq. Derivatives of L are by imaginary steps, those of 𝓜 and 𝒞
-by ``linearize_inverse``.
+by ``linearize_inverse``. All of that is in the axes that floating bodies have at the beginning
+(``model.floating_roots``); by imaginary steps, too, they go on to those of the end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,10 +32,12 @@ from phistar.derivatives.first import Linearization, linearize_inverse
 from phistar.joint_physics.implicit import implicit_numbers
 from phistar.joint_physics.passive_forces import IMAGINARY_STEP, passive_derivatives
 from phistar.model.configuration import integrate_unchecked
+from phistar.model.floating_roots import carried_velocity, unsettled_velocity
 from phistar.reprs import one_line_repr
 from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_points import ContactPoints
 from phistar.sim.row_sets import RowSets, row_sets
+from phistar.sim.turning_axes import carried_derivative, settled_derivatives
 from phistar.thresholds import POLICY
 
 
@@ -92,8 +95,10 @@ def linearize_step(
         names: Of joints and pairs.
     """
     model, h, rows = points.model, dt, points.rows
-    q, v, later, impulses = state.q, state.v, ahead.v, ahead.impulses[:, : rows.count]
-    vdot = (later - v) / h
+    q, v, impulses = state.q, state.v, ahead.impulses[:, : rows.count]
+    later = unsettled_velocity(model, ahead.v, h)
+    kept = np.eye(model.nv) + carried_derivative(model, v, h)
+    vdot = (later - v - carried_velocity(model, v, h)) / h
     added, K = implicit_numbers(model, smooth, h)
     at = linearize_inverse(model, q, v, vdot)
     along_q, along_v = passive_derivatives(model, q, v, smooth)
@@ -103,18 +108,21 @@ def linearize_step(
     by_v = along_v - h * np.diag(K) - at.tau_v
     by_x = np.concatenate([by_q, by_v, np.broadcast_to(np.eye(model.nv), by_q.shape)], axis=-1)
     found = inverse @ by_x
-    sets = row_sets(points, dt, state, ahead, L, inverse)
+    sets = row_sets(points, dt, state, replace(ahead, v=later), L, inverse)
     if rows.count:
         rates = np.concatenate(
-            [np.einsum("brij,bi->brj", change, later), L, np.zeros_like(L)], axis=-1
+            [np.einsum("brij,bi->brj", change, later), L @ kept, np.zeros_like(L)], axis=-1
         )
         before = np.einsum("brij,bi->brj", change, v)
         moved = _multipliers(points, sets, L, inverse, rates + h * L @ found, before)
         found = found + inverse @ np.swapaxes(L, 1, 2) @ moved / h
     at_q, at_v, at_tau = np.split(found, 3, axis=-1)
-    known = Linearization(vdot, at_q, at_v, at_tau, model, v)
+    at_v = at_v + (kept - np.eye(model.nv)) / h
+    known = Linearization((later - v) / h, at_q, at_v, at_tau, model, v)
     step = semi_implicit_discretization(model, q, v, h, known)
-    return StepLinearization(ahead.q, later, step.A, step.B, names, sets.sets, sets.kinks)
+    both = settled_derivatives(model, later, h, np.concatenate([step.A, step.B], axis=-1))
+    A, B = both[..., : 2 * model.nv], both[..., 2 * model.nv :]
+    return StepLinearization(ahead.q, ahead.v, A, B, names, sets.sets, sets.kinks)
 
 
 def _row_derivatives(points: ContactPoints, q: Array) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ from phistar.diagonal.state import diagonalize
 from phistar.errors import UnknownNameError
 from phistar.joint_physics.implicit import implicit_acceleration
 from phistar.joint_physics.passive_forces import passive_force_unchecked
+from phistar.loops.held import NOT_HELD, Held
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches
 
@@ -64,6 +65,15 @@ class Variable(ABC):
     model: Model
     wrenches: Wrenches | None = None
     smooth: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether what acts belongs to samples of the batch, so that none can be left out."""
+        return self.wrenches is not None and self.wrenches.differ
+
+    def held_at(self, t: float) -> Held:
+        """Motion that is told at a time [s]: here none."""
+        return NOT_HELD
 
     def of_samples(self, chosen: Array) -> Self:
         """The same for some samples of a batch, by number."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.viewer.sweep_player import draw_arrows
-from phistar.viewer.web_server import Handle, Server
+from phistar.viewer.web_server import WORLD, Handle, Server
 
 FORCE = (200, 30, 120)
 LONGEST = 1.0
@@ -63,10 +63,10 @@ class ContactArrows:
         scale = LONGEST * self._size / self._weight
         moving = np.linalg.norm(force, axis=-1) > 0.0
         ends = np.stack([position, position + scale * force], axis=1)[moving]
-        draw_arrows(self._server, "/contacts/forces", ends, FORCE, self._size)
+        draw_arrows(self._server, f"{WORLD}/contacts/forces", ends, FORCE, self._size)
         texts = dict(gap_texts(contacts.names, contacts.gap[0]))
         for pair in texts.keys() - self._labels.keys():
-            name = f"/contacts/gaps/{pair}"
+            name = f"{WORLD}/contacts/gaps/{pair}"
             self._labels[pair] = self._server.scene.add_label(name, "", font_screen_scale=0.7)
         for pair, label in self._labels.items():
             label.visible = pair in texts
@@ -75,7 +75,9 @@ class ContactArrows:
 
     def hide(self) -> None:
         """Take everything away."""
-        draw_arrows(self._server, "/contacts/forces", np.empty((0, 2, 3)), FORCE, self._size)
+        draw_arrows(
+            self._server, f"{WORLD}/contacts/forces", np.empty((0, 2, 3)), FORCE, self._size
+        )
         for label in self._labels.values():
             label.visible = False
 

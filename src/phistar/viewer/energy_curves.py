@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Energy over time as curves that grow while a robot moves, and how far their sum drifts."""
+"""Energy over time as curves that grow while a robot moves, and how much of it comes or goes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from phistar.viewer.web_server import Server, curve, padded
 SECONDS_BETWEEN = 0.1
 """Curves are drawn no more often than this."""
 UNITS = {"J": 1.0, "mJ": 1e-3, "µJ": 1e-6, "nJ": 1e-9, "pJ": 1e-12}
-"""Units of the drift by name [J]: a scheme that keeps energy drifts by very little."""
+"""Units of a change of energy by name [J]: a scheme that keeps energy drifts by very little."""
+WIDTH_OF_NUMBERS = 62
+"""Pixels beside a plot, for numbers such as -1,000."""
 SHORTEST_SPAN = 2.0**-6
 """Of an axis of time [s]."""
 
@@ -44,17 +46,18 @@ class EnergyCurves:
                 curve("total, gained", "#393"),
             ),
             scales=_scales(self._span),
+            axes=_AXES,
             aspect=1.6,
         )
         # A plot whose labels change loses its scale, so the unit is not in one.
         self._title = server.gui.add_html("")
         self._drift = server.gui.add_uplot(
             (np.arange(2.0), empty, empty),
-            (curve("t [s]", "#000"), curve("drift", "#933"), curve("0", "#888")),
+            (curve("t [s]", "#000"), curve("total, gained", "#933"), curve("0", "#888")),
             scales=_scales(self._span),
+            axes=_AXES,
             aspect=2.2,
         )
-        self._unit = "J"
         self._rows = np.zeros((4, 0))
 
     @property
@@ -68,7 +71,6 @@ class EnergyCurves:
         potential = potential_energy(self._model, q)
         gained = potential - potential[0]
         self._rows = np.stack([t, kinetic, gained, kinetic - kinetic[0] + gained]).astype(float)
-        self._unit = drift_unit(self._rows[3])
         if span != self._span:
             # viser's own choice goes astray when curves grow faster than the browser draws.
             self._span = span
@@ -81,13 +83,14 @@ class EnergyCurves:
         self._last = time.monotonic()
         shown = self._rows[:, : max(count, 2)]
         if shown.shape[1] > 1:
+            unit = drift_unit(shown[3])
             self._energies.data = tuple(shown)
-            self._title.content = padded(f"drift of the total energy [{self._unit}]")
-            self._drift.data = (shown[0], shown[3] / UNITS[self._unit], 0.0 * shown[0])
+            self._title.content = padded(f"change of the total energy [{unit}]")
+            self._drift.data = (shown[0], shown[3] / UNITS[unit], 0.0 * shown[0])
 
 
 def drift_unit(drift: Array) -> str:
-    """The largest unit in which some of the drift is a tenth at least."""
+    """The largest unit in which some of the drift is a tenth at least; axes have three decimals."""
     largest = float(np.abs(drift).max(initial=0.0))
     return next((name for name, size in UNITS.items() if largest >= 0.1 * size), "J")
 
@@ -96,6 +99,9 @@ def growing_span(t: Array) -> Span:
     """An axis for times (n,) of which more will come: the next power of two [s]."""
     begin, length = float(t[0]), float(t[-1] - t[0])
     return begin, begin + 2.0 ** math.ceil(math.log2(max(length, SHORTEST_SPAN)))
+
+
+_AXES: tuple[dict[str, object], ...] = ({}, {"size": WIDTH_OF_NUMBERS})
 
 
 def _scales(span: Span) -> dict[str, object]:

@@ -9,15 +9,17 @@ from collections.abc import Callable
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import PhistarError
+from phistar.errors import LoopOpenError, PhistarError
 from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
 from phistar.inverse_kinematics.solution import REASONS
 from phistar.inverse_kinematics.targets import Pose, Position, Target
 from phistar.model.components import GROUND
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.spatial import quat_to_rotation, wxyz_to_xyzw
+from phistar.viewer.loop_closing import on_the_loops
 from phistar.viewer.view_state import ViewState, place
-from phistar.viewer.web_server import Handle, Server
+from phistar.viewer.web_server import WORLD, Handle, Server
 
 NO_FRAME = "none"
 ITERATIONS_WHILE_DRAGGED = 15
@@ -56,7 +58,8 @@ class FrameDragger:
         moved: Callable[[Array], None],
     ) -> None:
         self._model, self._lock, self._state, self._moved = model, lock, state, moved
-        self._solver = _Solver(model)
+        self._loops = bool(active_loops(model.loops))
+        self._solver = _Solver(model.without_loops())
         self._frame = NO_FRAME
         self._following = False
         joints = (model.joints[name] for name in model.joint_names)
@@ -70,7 +73,7 @@ class FrameDragger:
             )
             self._status = gui.add_text("inverse kinematics", "choose a frame", disabled=True)
         self._gizmo = server.scene.add_transform_controls(
-            "/drag", scale=0.2 * size, visible=False, depth_test=False
+            f"{WORLD}/drag", scale=0.2 * size, visible=False, depth_test=False
         )
         self._choice.on_update(lambda _: self._choose())
         self._gizmo.on_update(self._dragged)
@@ -127,10 +130,26 @@ class FrameDragger:
             except PhistarError as error:
                 self._status.value = str(error)
                 return
+            if self._loops:
+                self._close(found.q)
+                return
             self._moved(found.q)
             left = float(found.residuals[self._frame])
             why = REASONS[int(found.reason_codes)]
             self._status.value = why if found.success else f"{why}: {left:.2g} left"
+
+    def _close(self, q: Array) -> None:
+        """What the tree would do, back on the loops."""
+        try:
+            self._moved(on_the_loops(self._model, q))
+        except LoopOpenError as error:
+            self._status.value = f"{error.loop} cannot be closed there"
+            return
+        frame = self._model.frames[self._frame]
+        reached = self._state().pose(frame.body, frame.body_pose)[:3, 3]
+        left = float(np.linalg.norm(reached - np.asarray(self._gizmo.position)))
+        near = left <= TOLERANCE
+        self._status.value = "reached" if near else f"on the loops: {1e3 * left:.2g} mm left"
 
     def _target(self) -> Target:
         """Where the gizmo is."""

@@ -23,7 +23,7 @@ from phistar.viewer.contact_arrows import ContactArrows, Touching
 from phistar.viewer.energy_curves import SHORTEST_SPAN, EnergyCurves, growing_span
 from phistar.viewer.robot_nodes import RobotNodes
 from phistar.viewer.view_state import ViewState
-from phistar.viewer.web_server import Handle, Server
+from phistar.viewer.web_server import WORLD, Handle, Server
 
 FRAMES_PER_SECOND = 30.0
 MOST_LIVE_POINTS = 600
@@ -77,7 +77,7 @@ class Ghosts:
     def show(self, q: Array) -> None:
         """Robots at configurations (copies, nq); what is not finite is not drawn."""
         for number in range(len(self._robots), len(q)):
-            root = f"/ghosts/{number}"
+            root = f"{WORLD}/ghosts/{number}"
             self._robots.append(RobotNodes(self._server, self._surfaces, root, ghost=True))
         model = self._surfaces.model
         for number, robot in enumerate(self._robots):

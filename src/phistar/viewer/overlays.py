@@ -20,7 +20,7 @@ from phistar.explain.sweep_steps import sweep_steps
 from phistar.model.model import Model
 from phistar.spatial import inertia_matrix
 from phistar.viewer.view_state import ViewState, place
-from phistar.viewer.web_server import Handle, Server
+from phistar.viewer.web_server import WORLD, Handle, Server
 
 RIGID = (80, 130, 200)
 ARTICULATED = (220, 120, 50)
@@ -70,7 +70,7 @@ def frames(server: Server, model: Model, size: float) -> Nodes:
     rows = list(model.frames.values())
     nodes = [
         server.scene.add_frame(
-            f"/overlays/frames/{k}", axes_length=0.08 * size, axes_radius=0.003 * size
+            f"{WORLD}/overlays/frames/{k}", axes_length=0.08 * size, axes_radius=0.003 * size
         )
         for k in range(len(rows))
     ]
@@ -86,7 +86,7 @@ def centres_of_mass(server: Server, model: Model, size: float) -> Nodes:
             continue
         radius = 0.03 * size * np.cbrt(body.inertia[0] / masses.max())
         surface = sphere(float(radius))
-        name = f"/overlays/masses/{body.index}"
+        name = f"{WORLD}/overlays/masses/{body.index}"
         nodes.append(_mesh(server, name, surface.vertices, surface.faces, MASS_POINT, 1.0))
         places.append((body.index, _pose(np.eye(3), body.inertia[1:4] / body.inertia[0])))
     return Nodes(nodes, places)
@@ -100,7 +100,7 @@ def rigid_ellipsoids(server: Server, model: Model, size: float) -> Nodes:
             continue
         pose, halves = equivalent_ellipsoid(body.inertia)
         surface = ellipsoid(*np.maximum(halves, 1e-3 * size))
-        name = f"/overlays/rigid/{body.index}"
+        name = f"{WORLD}/overlays/rigid/{body.index}"
         nodes.append(_mesh(server, name, surface.vertices, surface.faces, RIGID, 0.4))
         places.append((body.index, pose))
     return Nodes(nodes, places)
@@ -111,7 +111,7 @@ class ArticulatedEllipsoids(Nodes):
 
     def __init__(self, server: Server, model: Model, size: float) -> None:
         ball = sphere(1.0)
-        names = (f"/overlays/articulated/{body.index}" for body in model.bodies)
+        names = (f"{WORLD}/overlays/articulated/{body.index}" for body in model.bodies)
         nodes = [_mesh(server, n, ball.vertices, ball.faces, ARTICULATED, 0.35) for n in names]
         self.model, self.size = model, size
         self.total = sum(float(body.inertia[0]) for body in model.bodies)

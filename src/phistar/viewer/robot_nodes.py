@@ -19,7 +19,7 @@ class RobotNodes:
     Args:
         server: The server.
         surfaces: What is drawn.
-        root: Name of its part of the scene, such as ``"/robot"``.
+        root: Name of its part of the scene, such as ``"/world/robot"``.
         ghost: Whether it is drawn transparent, and without what stands on the ground.
     """
 

@@ -13,7 +13,7 @@ import numpy as np
 from phistar.errors import PhistarError
 from phistar.viewer.sweep_arrows import ANGULAR, LINEAR, SweepArrows
 from phistar.viewer.view_state import ViewState
-from phistar.viewer.web_server import Handle, Server, padded
+from phistar.viewer.web_server import WORLD, Handle, Server, padded
 
 SECONDS_OF_A_STEP = 0.35
 """Time of a statement at a link, while the sweep is played."""
@@ -93,7 +93,7 @@ class SweepPlayer:
 
     def _draw(self, linear: Handle, angular: Handle) -> None:
         for name, arrows, colour in (("linear", linear, LINEAR), ("angular", angular, ANGULAR)):
-            draw_arrows(self._server, f"/sweep/{name}", arrows, colour, self._size)
+            draw_arrows(self._server, f"{WORLD}/sweep/{name}", arrows, colour, self._size)
 
 
 def draw_arrows(

@@ -30,6 +30,7 @@ from phistar.viewer.view_state import ViewState
 from phistar.viewer.web_server import (
     DEFAULT_PORT,
     HOST,
+    WORLD,
     Handle,
     free_port,
     padded,
@@ -39,7 +40,7 @@ from phistar.viewer.web_server import (
 
 GROUND_COLOUR = (170, 175, 180)
 FREE_TO_GO = 0.4
-"""How far a robot in motion may go before cameras follow, in sizes of the robot."""
+"""How far a robot may go before it is followed, in its own sizes."""
 
 
 class Viewer:
@@ -67,15 +68,16 @@ class Viewer:
         shown = None if motion is None else shown_motion(motion, self.model)
         self.port = free_port(DEFAULT_PORT if port is None else port)
         self._lock = threading.RLock()
-        q, ghosts = _first_and_others(q)
+        q, ghosts = _first_and_others(q if shown is None else shown.q[0])
         low, high = surfaces.bounds(body_poses(self.model, q)[None])
         self._size = max(float(np.linalg.norm(high - low)), 1e-3)
         self._server = start_server(self.port, self.model.name)
         self._state = ViewState(self.model, q, np.zeros(self.model.nv))
-        self._followed = _place(self._state)
+        self._first_place = self._followed = _place(self._state)
         self._ended = threading.Event()
+        self._world = self._server.scene.add_frame(WORLD, show_axes=False)
         self._place_camera(low, high)
-        self._robot = RobotNodes(self._server, surfaces, "/robot")
+        self._robot = RobotNodes(self._server, surfaces, f"{WORLD}/robot")
         self._controls = JointControls(self._server, self._state, self._size, self._moved)
         self._dragger = FrameDragger(
             self._server, self.model, self._size, self._lock, self._shown, self._dragged
@@ -87,7 +89,7 @@ class Viewer:
             self.model.gravity
         )
         contacts = ContactArrows(self._server, self._size, float(weight))
-        self._player = MotionPlayer(self._server, surfaces, contacts, self._lock, self._play)
+        self._player = MotionPlayer(self._server, surfaces, contacts, self._lock, self._set)
         self._draw()
         self._player.show_ghosts(ghosts)
         if shown is not None:
@@ -136,7 +138,7 @@ class Viewer:
         """
         for number, surface in enumerate(ground):
             self._server.scene.add_mesh_simple(
-                f"/ground/{number}",
+                f"{WORLD}/ground/{number}",
                 surface.vertices.astype("float32"),
                 surface.faces.astype("uint32"),
                 color=GROUND_COLOUR,
@@ -199,25 +201,25 @@ class Viewer:
             self._draw()
 
     def _set(self, state: ViewState) -> None:
+        """A state that nobody chose by hand; a robot that goes far stays in sight."""
         with self._lock:
             self._state = state
             self._sweep.leave()
             self._controls.follow(state)
             self._dragger.follow(state)
             self._draw()
+            self._follow(_place(state))
 
-    def _play(self, state: ViewState) -> None:
-        """A picture of a motion or a simulator: cameras follow a robot that goes far."""
-        with self._lock:
-            self._set(state)
-            gone = _place(state) - self._followed
-            distance = float(np.linalg.norm(gone))
-            if distance > FREE_TO_GO * self._size:
-                shift = (1.0 - FREE_TO_GO * self._size / distance) * gone
-                self._followed = self._followed + shift
-                for client in self._server.get_clients().values():
-                    if client.camera.update_timestamp > 0.0:
-                        client.camera.position = np.asarray(client.camera.position) + shift
+    def _follow(self, place: Array) -> None:
+        """Shift the world where the robot is too far from where cameras look.
+
+        Cameras belong to the browsers: what these say of them is late, so that none is moved.
+        """
+        gone = place - self._followed
+        distance = float(np.linalg.norm(gone))
+        if distance > FREE_TO_GO * self._size:
+            self._followed = place - FREE_TO_GO * self._size / distance * gone
+            self._world.position = self._first_place - self._followed
 
     def _draw(self) -> None:
         """Everything that is visible, at the current state."""
@@ -233,7 +235,7 @@ class Viewer:
         scene, center = self._server.scene, (low + high) / 2
         edge = 2.0 * max(self._size, 0.5)
         scene.add_grid(
-            "/grid", width=edge, height=edge, cell_size=edge / 20, section_size=edge / 4,
+            f"{WORLD}/grid", width=edge, height=edge, cell_size=edge / 20, section_size=edge / 4,
             position=(float(center[0]), float(center[1]), min(float(low[2]), 0.0)),
         )  # fmt: skip
         camera = self._server.initial_camera
@@ -304,4 +306,4 @@ def panel_html(title: str, state: ViewState) -> str:
     try:
         return padded(PANELS[title](state))
     except PhistarError as error:
-        return padded(f"<p>{html.escape(str(error))}</p>")
+        return padded(f'<p style="font-size:11px">{html.escape(str(error))}</p>')

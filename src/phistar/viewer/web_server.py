@@ -13,6 +13,8 @@ from phistar.errors import ArgumentError, MissingExtraError
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8571
+WORLD = "/world"
+"""The node of the scene below which everything is: it moves where a robot goes far."""
 PORTS_TRIED = 50
 """Ports that are tried after one that is taken."""
 

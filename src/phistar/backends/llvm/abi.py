@@ -106,6 +106,10 @@ def new_array_address() -> int | None:
     return found
 
 
+SHAPE_WORDS = 4
+"""Words in which machine code that makes results is told the shape of each: how many axes, then
+their lengths, three at most."""
+
 _NEW_ARRAY = ctypes.PYFUNCTYPE(
     ctypes.py_object,
     ctypes.py_object,

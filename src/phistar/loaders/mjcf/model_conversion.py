@@ -136,7 +136,13 @@ class _Converter:
             visuals=visuals,
             collisions=collisions,
             where=self.compiled.bodies.get(body, ""),
+            excluded=[self.body_names[other] for other in self._excluded(body)],
         )
+
+    def _excluded(self, body: int) -> list[int]:
+        """Bodies that do not touch this one, by ``<exclude>``."""
+        pairs = [divmod(int(x), 1 << 16) for x in self.model.exclude_signature]
+        return [two if one == body else one for one, two in pairs if body in (one, two)]
 
     def _add_joints(self, body: int) -> None:
         """The joints that carry a body, with massless links between them."""

@@ -49,7 +49,14 @@ def shapes_of(model: MjModel, meshes: Mapping[int, MeshShape], report: LoadRepor
         if visible:
             visuals.append(shape)
         if touches:
-            collisions.append(replace(shape, friction=float(model.geom_friction[geom, 0])))
+            collisions.append(
+                replace(
+                    shape,
+                    friction=float(model.geom_friction[geom, 0]),
+                    contype=int(model.geom_contype[geom]),
+                    conaffinity=int(model.geom_conaffinity[geom]),
+                )
+            )
     if dropped:
         note = "height fields, or in a hidden group and without contacts: no shape"
         report.ignored.append(Entry(report.source, f"{dropped} geoms", note))

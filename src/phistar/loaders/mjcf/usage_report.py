@@ -29,7 +29,7 @@ from phistar.loaders.mjcf.mujoco_types import MjModel
 _IGNORED_SECTIONS = {
     "sensor": "sensors are not modelled",
     "tendon": "tendons are not modelled",
-    "contact": "contacts are not modelled",
+    "contact": "only <exclude> is used, by robot.simulator",
     "custom": "custom data has no meaning to a model",
     "deformable": "flexible parts are not modelled",
     "extension": "plugins are not used",

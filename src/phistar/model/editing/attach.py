@@ -94,7 +94,10 @@ def _prefixed_link(link: Link, prefix: str) -> Link:
         tuple(replace(x, name=prefix + x.name) if x.name else x for x in shapes)
         for shapes in (link.visuals, link.collisions)
     )
-    return replace(link, name=prefix + link.name, visuals=visuals, collisions=collisions)
+    excluded = tuple(prefix + name for name in link.excluded)
+    return replace(
+        link, name=prefix + link.name, visuals=visuals, collisions=collisions, excluded=excluded
+    )
 
 
 def _prefixed_loop(loop: Loop, name: str, prefix: str) -> Loop:

@@ -3,19 +3,22 @@
 
     ball, corner on a plane    the plane is taken out to the link that may touch it
     ball on a ball             on the line of their centres
-    ball on a box              at the nearest point of the box; from inside by the nearest face
+    ball on a box, a can       at the nearest point of it; from inside by the nearest face
     corner, rim on a box       on the face of the box along which both are furthest apart
+    rod on a ball, rod, ...    as balls at three points of its axis, see ``closest_points``
+    edge of a box on another   where both cross, see ``box_pairs``
 
 Corners are the four of the face that looks at the surface, chosen by selects: a box has four points
-rather than eight. Two boxes touch by corners of each on faces of the other; edges that cross do
-not. A cylinder touches with the lowest points of its rims and four more of the lower end.
+rather than eight. Two boxes touch by corners of each on faces of the other, or by what edges do
+when they cross. A cylinder touches with the lowest points of its rims and four more of the lower
+end, and boxes with its side.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,17 +39,30 @@ from phistar.scalar.linear.vectors import (
     zeros,
 )
 from phistar.scalar.robot.link_numbers import placement_in_link
+from phistar.scalar.trace.box_pairs import BoxPair
+from phistar.scalar.trace.closest_points import (
+    Axis,
+    axis_point,
+    beside_box,
+    beside_can,
+    largest,
+    nearest_on_axis,
+    points_of_two,
+)
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unilateral_rows import (
+    Along,
     Ball,
     Can,
     ContactRow,
     Corner,
+    Crossing,
     Cuboid,
     Feature,
     GivenPlane,
     HalfSpace,
     Rim,
+    Rod,
     Triple,
 )
 from phistar.thresholds import POLICY
@@ -58,6 +74,8 @@ _FIXED_NORMAL: Vector = [0.36, 0.48, 0.8]
 _FIXED_TANGENT: Vector = [0.8, -0.6, 0.0]
 """Unit vectors across each other; the opposite of the first is a normal that nobody builds."""
 _LEAST_ALIGNED = 1e-30
+_END = 1e-9
+"""Fraction of a cylinder at its ends at which rims touch rather than its side."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +136,17 @@ class ContactFrames:
     def touching(self, row: ContactRow) -> TouchingPoint:
         """A pair at the robot's configuration."""
         feature, surface = row.feature, row.surface
+        if isinstance(surface, Corner):
+            assert isinstance(feature, Cuboid)
+            gap, point, inward = self._box_on_box(surface, feature)
+            away = scaled(-1.0, inward)
+            return self._between(feature.body, surface.body, gap, point, away, across(away))
         if isinstance(surface, Cuboid):
-            if isinstance(feature, Ball):
-                return self._ball_on_box(feature, surface)
-            return self._outermost_on_box(feature, surface)
-        if isinstance(surface, Ball):
-            assert isinstance(feature, Ball)
-            return self._ball_on_ball(feature, surface)
+            return self._on_box(feature, surface)
+        if isinstance(surface, (Rod, Ball)):
+            return self._on_round(feature, surface)
+        if isinstance(surface, Can):
+            return self._on_can(feature, surface)
         if isinstance(surface, GivenPlane):
             loads = [self.robot.graph.load(PLANES, 4 * surface.number + i) for i in range(4)]
             normal: Vector = [*loads[:3]]
@@ -143,6 +165,7 @@ class ContactFrames:
             gap = dot(normal, center) + offset - feature.radius
             point = plus(center, scaled(-feature.radius, normal))
         else:
+            assert isinstance(feature, (Corner, Rim))
             point = self._outermost(feature, normal)
             gap = dot(normal, point) + offset
         forces = _unit_forces(point, [normal, along, cross(normal, along)])
@@ -151,38 +174,155 @@ class ContactFrames:
         axes = [plane[:3], tangent, cross(plane[:3], tangent)]
         return TouchingPoint(gap, {k: forces}, rates, plus(times(rows, point), origin), axes)
 
-    def _ball_on_ball(self, ball: Ball, other: Ball) -> TouchingPoint:
-        """Along the line of their centres; of one centre along the world's z."""
-        center = self._to_world(ball.body, self._point(ball.body, ball.center))
-        away = minus(center, self._to_world(other.body, self._point(other.body, other.center)))
+    def _on_round(self, feature: Feature, other: Rod | Ball) -> TouchingPoint:
+        """On a ball or a rod: along the line to the nearest point of its axis."""
+        if isinstance(feature, Along):
+            assert isinstance(other, Rod)
+            pair = self._axis(feature.rod), self._axis(other)
+            center, middle = points_of_two(*pair, feature.number)
+            return self._round_on_round(feature.rod, other, center, middle)
+        assert isinstance(feature, Ball)
+        center = self._center(feature)
+        if isinstance(other, Ball):
+            return self._round_on_round(feature, other, center, self._center(other))
+        axis = self._axis(other)
+        middle = axis_point(axis, nearest_on_axis(center, axis))
+        return self._round_on_round(feature, other, center, middle)
+
+    def _round_on_round(
+        self, own: Ball | Rod, other: Ball | Rod, center: Vector, middle: Vector
+    ) -> TouchingPoint:
+        """Along the line of two centres; of one centre along the world's z."""
+        away = minus(center, middle)
         square = dot(away, away)
         distance, least = sqrt(square + _TINY), POLICY.smallest_contact_distance**2
         up: Vector = [0.0, 0.0, 1.0]
         normal = [select(square, least, x / distance, z) for x, z in zip(away, up, strict=True)]
-        gap = distance - ball.radius - other.radius
-        point = plus(center, scaled(-ball.radius, normal))
-        return self._between(ball.body, other.body, gap, point, normal, across(normal))
+        gap = distance - own.radius - other.radius
+        point = plus(center, scaled(-own.radius, normal))
+        return self._between(own.body, other.body, gap, point, normal, across(normal))
 
-    def _ball_on_box(self, ball: Ball, box: Cuboid) -> TouchingPoint:
-        center = self._to_world(ball.body, self._point(ball.body, ball.center))
+    def _on_box(self, feature: Feature, box: Cuboid) -> TouchingPoint:
+        if isinstance(feature, Ball):
+            return self._round_on_box(feature, self._center(feature), box)
+        if isinstance(feature, Along):
+            axis = self._axis(feature.rod)
+            middle, edges = self._box_in_world(box)
+            seen = Axis(times(edges, minus(axis.middle, middle)), times(edges, axis.way), axis.half)
+            place = beside_box(seen, box.half, feature.number, feature.rod.flat)
+            found = self._round_on_box(feature.rod, axis_point(axis, place), box)
+            if not feature.rod.flat:
+                return found
+            inner = axis.half * (1.0 - _END) - larger(place, -place)
+            gap = select(inner, 0.0, found.gap, POLICY.contact_out_of_reach)
+            return replace(found, gap=gap)
+        if isinstance(feature, (Crossing, Corner)):
+            gap, point, normal = self._box_on_box(feature, box)
+            return self._between(feature.body, box.body, gap, point, normal, across(normal))
+        assert isinstance(feature, Rim)
+        return self._rim_on_box(feature, box)
+
+    def _box_on_box(self, feature: Corner | Crossing, box: Cuboid) -> tuple[Scalar, Vector, Vector]:
+        """Gap, point and normal in the world."""
+        middle, edges = self._box_in_world(box)
+        center, sides = self._box_in_world(feature.box)
+        seen = times(edges, minus(center, middle))
+        turned = [times(edges, side) for side in sides]
+        pair = BoxPair(box.half, feature.box.half, seen, turned)
+        found = pair.crossing() if isinstance(feature, Crossing) else pair.corner(feature.number)
+        back = transposed(edges)
+        return found.gap, plus(middle, times(back, found.point)), times(back, found.normal)
+
+    def _round_on_box(self, own: Ball | Rod, center: Vector, box: Cuboid) -> TouchingPoint:
         middle, edges = self._box_in_world(box)
         seen = times(edges, minus(center, middle))
         inside = [smaller(larger(x, -h), h) for x, h in zip(seen, box.half, strict=True)]
-        out = minus(seen, inside)
-        square = dot(out, out)
-        distance = sqrt(square + _TINY)
-        depth, marks = _largest([larger(x, -x) - h for x, h in zip(seen, box.half, strict=True)])
+        depth, marks = largest([larger(x, -x) - h for x, h in zip(seen, box.half, strict=True)])
         face = [m * select(x, 0.0, 1.0, -1.0) for m, x in zip(marks, seen, strict=True)]
-        least = POLICY.smallest_contact_distance**2
-        own = [select(square, least, x / distance, f) for x, f in zip(out, face, strict=True)]
-        gap = select(square, least, distance, depth) - ball.radius
-        normal = times(transposed(edges), own)
-        tangent = across(normal)
-        point = plus(center, scaled(-ball.radius, normal))
-        return self._between(ball.body, box.body, gap, point, normal, tangent)
+        return self._round_on_solid(
+            own, box.body, center, edges, (minus(seen, inside), depth, face)
+        )
 
-    def _outermost_on_box(self, feature: Corner | Rim, box: Cuboid) -> TouchingPoint:
-        k, other = feature.body, feature.box if isinstance(feature, Corner) else feature.can
+    def _on_can(self, feature: Feature, can: Can) -> TouchingPoint:
+        """On a cylinder: its side, an end, or a rim."""
+        middle, (axis, *sides) = self._box_in_world(can)
+        if isinstance(feature, Along):
+            own, rod = self._axis(feature.rod), Axis(middle, axis, can.half)
+            place = beside_can(own, rod, can.radius, feature.number)
+            center, round_part = axis_point(own, place), feature.rod
+        else:
+            assert isinstance(feature, Ball)
+            return self._round_on_can(feature, self._center(feature), can, (middle, [axis, *sides]))
+        return self._round_on_can(round_part, center, can, (middle, [axis, *sides]))
+
+    def _round_on_can(
+        self, own: Ball | Rod, center: Vector, can: Can, place: tuple[Vector, Matrix]
+    ) -> TouchingPoint:
+        middle, axes = place
+        height, x, y = times(axes, minus(center, middle))
+        square, least = x * x + y * y, POLICY.smallest_contact_distance**2
+        distance = sqrt(square + _TINY)
+        way = [select(square, least, x / distance, 1.0), select(square, least, y / distance, 0.0)]
+        beside, above = distance - can.radius, larger(height, -height) - can.half
+        end = select(height, 0.0, 1.0, -1.0)
+        aside = larger(beside, 0.0)
+        out = [end * larger(above, 0.0), aside * way[0], aside * way[1]]
+        depth = larger(beside, above)
+        face = [
+            select(above, beside, end, 0.0),
+            *(select(above, beside, 0.0, each) for each in way),
+        ]
+        return self._round_on_solid(own, can.body, center, axes, (out, depth, face))
+
+    def _round_on_solid(
+        self,
+        own: Ball | Rod,
+        other: int,
+        center: Vector,
+        axes: Matrix,
+        seen: tuple[Vector, Scalar, Vector],
+    ) -> TouchingPoint:
+        """A ball on a solid: from outside along the way out of it, from inside by a face.
+
+        Args:
+            own: Its radius and body; the side of a cylinder touches only across its axis.
+            other: The body of the solid.
+            center: Of the ball.
+            axes: Of the solid.
+            seen: In these axes: the way from the nearest point of the solid to the centre, how far
+                the centre is from the nearest face (negative inside), and the normal of that.
+        """
+        out, depth, face = seen
+        square, least = dot(out, out), POLICY.smallest_contact_distance**2
+        distance = sqrt(square + _TINY)
+        local = [select(square, least, x / distance, f) for x, f in zip(out, face, strict=True)]
+        gap = select(square, least, distance, depth)
+        normal = times(transposed(axes), local)
+        radius: Scalar = own.radius
+        if isinstance(own, Rod) and own.flat:
+            along = dot(self._axis(own).way, normal)
+            radius = own.radius * sqrt(larger(1.0 - along * along, 0.0) + _TINY)
+            slant = larger(along, -along) - POLICY.contact_side_slant
+            down = minus(normal, scaled(along, self._axis(own).way))
+            point = minus(
+                center, scaled(own.radius * own.radius / larger(radius, 0.5 * own.radius), down)
+            )
+            gap = select(slant, 0.0, POLICY.contact_out_of_reach, gap - radius)
+        else:
+            gap, point = gap - radius, plus(center, scaled(-own.radius, normal))
+        return self._between(own.body, other, gap, point, normal, across(normal))
+
+    def _center(self, ball: Ball) -> Vector:
+        return self._to_world(ball.body, self._point(ball.body, ball.center))
+
+    def _axis(self, rod: Rod) -> Axis:
+        """The axis of a rod in the world."""
+        middle = self._to_world(rod.body, self._point(rod.body, rod.center))
+        rows, _ = self.world(rod.body)
+        return Axis(middle, times(rows, self._direction(rod.body, rod.axis)), rod.half)
+
+    def _rim_on_box(self, feature: Rim, box: Cuboid) -> TouchingPoint:
+        k, other = feature.body, feature.can
         middle, edges = self._box_in_world(box)
         center, sides = self._box_in_world(other)
         seen = times(edges, minus(center, middle))
@@ -190,7 +330,7 @@ class ContactFrames:
             larger(x, -x) - half - _reach(other, [dot(edge, side) for side in sides])
             for x, half, edge in zip(seen, box.half, edges, strict=True)
         ]
-        _, marks = _largest(apart)
+        _, marks = largest(apart)
         signs = [m * select(x, 0.0, 1.0, -1.0) for m, x in zip(marks, seen, strict=True)]
         normal = times(transposed(edges), signs)
         tangent = [dot([marks[2], marks[0], marks[1]], column) for column in transposed(edges)]
@@ -267,7 +407,7 @@ class ContactFrames:
         box = corner.box
         edges = [self._direction(box.body, axis) for axis in box.axes]
         facing = [dot(edge, normal) for edge in edges]
-        _, marks = _largest([larger(x, -x) for x in facing])
+        _, marks = largest([larger(x, -x) for x in facing])
         first, second = (1.0 if corner.number & bit else -1.0 for bit in (1, 2))
         point = self._point(box.body, box.center)
         for i in range(3):
@@ -317,7 +457,7 @@ def across(normal: Vector) -> Vector:
     rotation from its own normal: it changes steadily with all normals but one.
     """
     if not any(isinstance(x, Value) for x in normal):
-        _, marks = _largest([-larger(x, -x) for x in normal])
+        _, marks = largest([-larger(x, -x) for x in normal])
         along = cross(marks, normal)
         return scaled(1.0 / sqrt(dot(along, along)), along)
     aligned = 1.0 + dot(_FIXED_NORMAL, normal)
@@ -328,17 +468,6 @@ def across(normal: Vector) -> Vector:
 def _unit_forces(point: Vector, axes: Matrix) -> Matrix:
     """Unit forces [moment; force] at a point."""
     return [[*cross(point, axis), *axis] for axis in axes]
-
-
-def _largest(values: Vector) -> tuple[Scalar, Vector]:
-    """The largest of three values, and a vector with a one at its place; the last of equal ones."""
-    best, marks = values[2], [0.0, 0.0, 1.0]
-    found: Vector = list(marks)
-    for i in (1, 0):
-        old = best
-        best = select(values[i], old, values[i], old)
-        found = [select(values[i], old, float(j == i), found[j]) for j in range(3)]
-    return best, found
 
 
 __all__ = ["PLANES", "ContactFrames", "HalfSpace", "TouchingPoint", "across"]

@@ -107,6 +107,8 @@ class LinkTracer(ABC):
         v: Its first entry in joint vectors.
         """
         self.context = setting
+        unit = setting.unit_vector
+        self._is_zero = None if unit is None else unit.is_zero
         self.number = number
         self.program = setting.program
         self.placed = place
@@ -130,33 +132,37 @@ class LinkTracer(ABC):
     def _value(self, stream: int) -> LinkValue:
         checkpoint()
         node = self.program.nodes[stream]
-        misses = None if self.context.unit_vector is None else self.context.unit_vector.is_zero
-        if misses is not None and misses(stream, self.number):
+        if self._is_zero is not None and self._is_zero(stream, self.number):
             return self._zero(node)
         if node.op == "rec":
             return self.value(self.program.definitions[stream])
         if node.spec.shift is Direction.INWARD:
             return self.sum_over_children(stream, node)
         if node.spec.shift is Direction.OUTWARD:
-            return self._zero(node) if self.is_root else self._from_parent(node)
-        if node.op == "select" and misses is not None:
-            first, second = node.operands
-            return self.value(second if misses(first, self.number) else first)
-        if node.op == "sum":
-            return self._sum(node)
-        if node.op in _GIVEN_VALUES:
-            return _GIVEN_VALUES[node.op](self, node)
+            return self._from_parent(node)
+        if node.op in _OWN_VALUES:
+            found: LinkValue = getattr(self, _OWN_VALUES[node.op])(node)
+            return found
         if node.op == "crm" and self._one_axis(node):
             return zeros()
         if node.op not in link_operations.LINK_OPERATIONS:
-            raise LoweringError(f"the operation {node.op!r} has no scalar form")
+            raise _no_scalar_form(node)
         return link_operations.LINK_OPERATIONS[node.op](
             self.placed, *(self.value(o) for o in node.operands)
         )
 
     def _from_parent(self, node: Node) -> LinkValue:
+        if self.is_root:
+            return self._zero(node)
         operands = [self.parent_value(o) for o in node.operands]
         return link_operations.LINK_OPERATIONS[node.op](self.placed, *operands)
+
+    def _select(self, node: Node) -> LinkValue:
+        """The first operand, or the second where that is nothing for this column."""
+        if self._is_zero is None:
+            raise _no_scalar_form(node)
+        first, second = node.operands
+        return self.value(second if self._is_zero(first, self.number) else first)
 
     def _one_axis(self, node: Node) -> bool:
         """Whether both operands are motions along the only axis of the joint."""
@@ -272,11 +278,18 @@ class LinkTracer(ABC):
         """An entry of this link's own part of an input."""
 
 
-_GIVEN_VALUES: dict[str, Callable[[LinkTracer, Node], LinkValue]] = {
-    "leaf": LinkTracer._leaf,
-    "scatter": LinkTracer._scatter,
-    "rigid": LinkTracer._rigid,
-    "mass_point": LinkTracer._mass_point,
-    **{f"coordinate_{axis}": LinkTracer._coordinate for axis in "xyz"},
-    "zero": LinkTracer._zero,
+def _no_scalar_form(node: Node) -> LoweringError:
+    return LoweringError(f"the operation {node.op!r} has no scalar form")
+
+
+_OWN_VALUES = {
+    "leaf": "_leaf",
+    "scatter": "_scatter",
+    "rigid": "_rigid",
+    "mass_point": "_mass_point",
+    **{f"coordinate_{axis}": "_coordinate" for axis in "xyz"},
+    "zero": "_zero",
+    "sum": "_sum",
+    "select": "_select",
 }
+"""Methods for operations that are more than a function of their operands."""

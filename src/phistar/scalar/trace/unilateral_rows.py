@@ -76,7 +76,10 @@ class Cuboid:
 
 @dataclass(frozen=True)
 class Corner:
-    """One of four corners of a box: those of the face that a surface's normal sees."""
+    """One of four corners of a box: those of the face that a surface's normal sees.
+
+    On another box it is the point where the edge that begins there comes over the other's face.
+    """
 
     box: Cuboid
     number: int
@@ -129,6 +132,60 @@ class Rim:
 
 
 @dataclass(frozen=True)
+class Crossing:
+    """The edge of a box that crosses an edge of another one; which two, the pair chooses."""
+
+    box: Cuboid
+
+    @property
+    def body(self) -> int:
+        """That carries it."""
+        return self.box.body
+
+
+@dataclass(frozen=True)
+class Rod:
+    """A capsule, or a cylinder's side, on a body.
+
+    Attributes:
+        body: Its body.
+        center: Its middle.
+        axis: Its direction, a unit vector.
+        half: Half the length of its axis.
+        radius: About the axis.
+        flat: Whether it ends there: a cylinder touches with its side.
+    """
+
+    body: int
+    center: Triple
+    axis: Triple
+    half: float
+    radius: float
+    flat: bool = False
+
+    @property
+    def places(self) -> list[Along]:
+        """The points of its axis with which it touches."""
+        return [Along(self, number) for number in range(3)]
+
+
+@dataclass(frozen=True)
+class Along:
+    """A point on the axis of a rod, with the rod's radius.
+
+    0: that nearest to what is touched; 1 and 2: the ends of the stretch that lies beside it.
+    """
+
+    rod: Rod
+    number: int
+
+    @property
+    def body(self) -> int:
+        """That carries it."""
+        return self.rod.body
+
+
+@dataclass(frozen=True)
 class HalfSpace:
     """All places x of the world with normal · x <= offset."""
 
@@ -145,8 +202,8 @@ class GivenPlane:
     body: int = GROUND
 
 
-Feature = Ball | Corner | Rim
-Surface = HalfSpace | GivenPlane | Cuboid | Ball
+Feature = Ball | Corner | Rim | Crossing | Along | Cuboid
+Surface = HalfSpace | GivenPlane | Cuboid | Ball | Rod | Can | Corner
 
 
 @dataclass(frozen=True)
@@ -154,8 +211,9 @@ class ContactRow:
     """A pair that may touch: a normal and two tangential rows.
 
     Attributes:
-        feature: What touches; corners and rims do not touch planes that are inputs.
-        surface: What is touched; balls only touch balls.
+        feature: What touches; corners and rims do not touch planes that are inputs. A box touches
+            corners.
+        surface: What is touched; balls are touched by balls, rods and cylinders by balls and rods.
         friction: Coulomb's coefficient.
         restitution: Fraction of the normal speed that is left after an impact, reversed.
     """

@@ -9,7 +9,8 @@ With v⁻ before the step of length h, and impulses λ of the rows L,
 in which 𝓜ₕ has h·damping + h²·stiffness added to the joints' own inertia A: springs and damping act
 at the end of the step. Δ and Lv⁺ without λ come from the tree's sweep inward, rows as forces on
 links (Γ, see ``loop_join``); λ from sweeps of projected Gauss-Seidel that begin with the impulses
-of the step before; v⁺ from the sweep outward.
+of the step before; v⁺ from the sweep outward. Bodies that float are seen from the axes that they
+have at the beginning of the step, see ``model.floating_roots``.
 
 Closed loops are rows of the same sweep that are solved on the way, G(v⁺ - v⁻) = -hĠv⁻. What is left
 of Δ and of the free rates is that of motions which keep the loops, and all else is the same; q⁺ and
@@ -22,6 +23,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from phistar.model.components import GROUND
+from phistar.model.floating_roots import floating_roots
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Scalar, Value, select
@@ -29,6 +31,7 @@ from phistar.scalar.linear.elementary import larger
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import Signature, Store, Unrolled, count_arithmetic
+from phistar.scalar.robot.joint_transforms import GRAPH_OPS
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.contact_geometry import PLANES, ContactFrames, TouchingPoint
@@ -108,6 +111,17 @@ class _StepTrace:
         self.loops = loops
         self.least = least
         self.frames = ContactFrames(model, self.robot, self.v)
+        self.carried = self._carried()
+
+    def _carried(self) -> Vector:
+        """What turning axes had taken from the velocities of bodies that float, in body order."""
+        found = zeros(self.model.nv)
+        for root in floating_roots(self.model):
+            own = [self.order.index(root.v + i) for i in range(6)]
+            parts = root.carried([self.v[i] for i in own], self.h, GRAPH_OPS)
+            for i, x in zip(own, parts, strict=True):
+                found[i] = x
+        return found
 
     def q(self, i: int) -> Scalar:
         """An entry of the configuration."""
@@ -174,11 +188,15 @@ class _StepTrace:
         """The state after the step, of the change of v in body order."""
         model = self.model
         ahead = zeros(model.nv)
-        for i, x, y in zip(self.order, self.v, change, strict=True):
+        for i, x, y in zip(self.order, plus(self.v, self.carried), change, strict=True):
             ahead[i] = x + y
         q: Vector = [self.q(i) for i in range(model.nq)]
+        moved = integrated(model, q, scaled(self.h, ahead))
+        for root in floating_roots(model):
+            at, own = slice(root.q, root.q + 7), slice(root.v, root.v + 6)
+            moved[at], ahead[own] = root.settled(q[at], ahead[own], self.h, GRAPH_OPS)
         results = {
-            "q_next": integrated(model, q, scaled(self.h, ahead)),
+            "q_next": moved,
             "v_next": ahead,
             "impulses_next": impulses,
         }
@@ -223,9 +241,17 @@ class _StepTrace:
         return [self.loops.in_body_order(row) for row in found.L], scaled(-self.h, found.bias)
 
     def _velocities(self, points: Sequence[TouchingPoint]) -> Vector:
-        """L v⁻."""
-        found = [self.v[self.order.index(row.v)] for row in self.rows.bounded]
-        return found + [rate for point in points for rate in point.rates]
+        """L v⁻, bodies that float being seen from axes that stand still."""
+        places = [self.order.index(row.v) for row in self.rows.bounded]
+        found = [self.v[i] + self.carried[i] for i in places]
+        carried = ContactFrames(self.model, self.robot, self.carried)
+        for point in points:
+            parts = zeros(3)
+            for body, columns in point.forces.items():
+                moved = carried.velocity(body)
+                parts = plus(parts, [dot(column, moved) for column in columns])
+            found += plus(point.rates, parts)
+        return found
 
 
 class _RowSolver:

@@ -154,18 +154,13 @@ def native_results_text(signature: Signature, lanes: Lanes) -> str:
     )
 
 
-SHAPE_WORDS = 4
-"""Words of the first argument of that function for each output: how many axes, then their lengths,
-three at most."""
-
-
 def _new_arrays(w: _EntryBuilder, count: int, failed: EmittedBlock) -> list[str]:
     """New arrays, or the end of the function with the error that NumPy raised."""
     shapes = w.field(w.argument(0), abi.DATA_OFFSET, "ptr")
     number = np.dtype("f8" if w.lanes.real == "double" else "f4").num
     made: list[str] = []
     for i in range(count):
-        place = w.gep(shapes, SHAPE_WORDS * i, "i64")
+        place = w.gep(shapes, abi.SHAPE_WORDS * i, "i64")
         axes = w(f"trunc i64 {w.load('i64', place, 8)} to i32")
         given = f"ptr @phistar_ndarray, i32 {axes}, ptr {w.gep(place, 1, 'i64')}, i32 {number}"
         rest = "ptr null, ptr null, i32 0, i32 0, ptr null"

@@ -21,7 +21,7 @@ from functools import cache, partial
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.backends.llvm.emit.entry_function import SHAPE_WORDS
+from phistar.backends.llvm import abi
 from phistar.backends.llvm.run.calls import usable_threads
 from phistar.backends.llvm.run.native_entry import NativeEntry
 from phistar.backends.llvm.run.result_pool import pool
@@ -32,14 +32,17 @@ from phistar.thresholds import POLICY
 
 Shape = tuple[int, ...]
 
-_ONE_OUTPUT = """
+_HEAD = """
 def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames, shapes):
     kernels = tiers
     def look_again():
         nonlocal tiers
         tiers = kernels
     native, single, tiers = latest(kernels, look_again)
-    {unpack}
+"""
+_ONE_OUTPUT = (
+    _HEAD
+    + """    {unpack}
     def entry({arguments}, out=None):
         nonlocal native, single, tiers
         if tiers is not None:
@@ -64,15 +67,11 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected,
         return out{batch} if native({given}, out) else None
     return entry
 """
+)
 
-_MANY_OUTPUTS = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames, shapes):
-    kernels = tiers
-    def look_again():
-        nonlocal tiers
-        tiers = kernels
-    native, single, tiers = latest(kernels, look_again)
-    results = kernels.kernel.single_results
+_MANY_OUTPUTS = (
+    _HEAD
+    + """    results = kernels.kernel.single_results
     {unpack}
     def entry({arguments}, out=None):
         nonlocal native, single, tiers, results
@@ -110,6 +109,7 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected,
         return {{{batch_results}}}
     return entry
 """
+)
 
 _CHAINED = """
 def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, few, fits):
@@ -276,7 +276,7 @@ def _is_for_one_thread(samples: int) -> bool:
 
 def _shape_words(shapes: Sequence[Shape]) -> Array:
     """Shapes as machine code that makes arrays reads them."""
-    found = np.zeros((len(shapes), SHAPE_WORDS), np.int64)
+    found = np.zeros((len(shapes), abi.SHAPE_WORDS), np.int64)
     for row, shape in zip(found, shapes, strict=True):
         row[0] = len(shape)
         row[1 : len(shape) + 1] = shape

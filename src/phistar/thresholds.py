@@ -150,6 +150,12 @@ class Policy:
     max_product_rows_unrolled: int = 12
     """Rows of a matrix product up to which it is multiplied out, where zeros vanish."""
 
+    min_rows_innovations: int = 24
+    """Rows of derivatives of accelerations from which on these are products with innovations, with
+    fewer multiplications, in place of those with the inverse of the mass matrix. A humanoid with 41
+    takes 2.7 in place of 3.3 µs, the quadruped with 18 would take 0.40 in place of 0.39, as blocks
+    of its legs have three rows (Zen 5, AVX-512)."""
+
     max_branch_time_ratio: float = 0.7
     """Estimated share of the time at which branches are quicker than products for sure. A humanoid
     with 41 joint velocities, at 0.85, takes 3.3 µs by products and 4.5 by branches, whose code and
@@ -157,7 +163,8 @@ class Policy:
 
     max_branch_part_time_ratio: float = 0.8
     """The same where the inverse of the mass matrix is not wanted: branches do not need it, but
-    products do. Those of the humanoid by v, at 0.79, take 1.5 µs by branches, 1.7 by products."""
+    products do. Those of the humanoid by v took 1.5 µs by branches, at 0.79, and 1.7 by products
+    with it; they take 1.3 by innovations."""
 
     max_operations_factored: int = 24_000
     """Operations of derivatives of accelerations by products up to which they may be a straight
@@ -306,8 +313,12 @@ class Policy:
     """Rows of a matrix product at a time: sums that wait for each other would leave half of the
     arithmetic units idle."""
 
+    wide_vector_bytes: int = 64
+    """Bytes of vectors for which processors have 32 registers; for shorter ones they have 16."""
+
     tile_sums: int = 24
-    """Sums of a tile of a product of bands, in 32 registers; half as many in 16."""
+    """Sums of a tile of a product of bands, in 32 registers; half as many in 16. With 16, products
+    of the humanoid take a tenth longer, with 28 just as long (Zen 5, AVX-512)."""
 
     max_tile_columns: int = 8
     """Columns of a tile; half as many in 16 registers."""

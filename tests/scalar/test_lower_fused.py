@@ -71,7 +71,7 @@ def test_all_ways_dense(
 
     The mass matrices have condition numbers up to some 1e4.
     """
-    patch_policy(monkeypatch, max_product_rows_unrolled=1, **WAYS[way])
+    patch_policy(monkeypatch, max_product_rows_unrolled=1, min_rows_innovations=1, **WAYS[way])
     model = _model(topology, floating)
     rng, robot = np.random.default_rng(5), phistar.Robot(model)
     v, tau = rng.normal(size=(2, 1, robot.nv))
@@ -107,7 +107,8 @@ def test_all_ways_dense(
 )
 def test_falling_base(way: str, unrolled: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A base that moves faster takes all along: no joint moves, to the bit."""
-    patch_policy(monkeypatch, max_product_rows_unrolled=unrolled, **WAYS[way])
+    sizes = {"max_product_rows_unrolled": unrolled, "min_rows_innovations": 1}
+    patch_policy(monkeypatch, **sizes, **WAYS[way])
     model = _model("binary", True)
     rng, robot = np.random.default_rng(6), phistar.Robot(model)
     v, tau = rng.normal(size=(2, 1, robot.nv))
@@ -134,13 +135,14 @@ def test_falling_columns_are_not_multiplied() -> None:
     assert program.block.graph.count_fused(program.block.roots) == 7003
 
 
-def test_innovations_of_the_quadruped() -> None:
+def test_innovations_of_the_quadruped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of the base read 6 rows of innovations, those of a leg (3) also their own where these
     are not zero: in 12 columns of legs by q, 15 by v.
 
     𝓜⁻¹ has 6 (6 x 6 + 12 x 6) multiplications for the base, and in rows and columns of legs 6, or 9
     for the same one, of which pairs of legs are computed once.
     """
+    patch_policy(monkeypatch, min_rows_innovations=1)
     model = phistar.load("quadruped").model
     program = _program(model, ("vdot_q", "vdot_v", "vdot_tau"))
     by_q, by_v, by_tau = program.products

@@ -221,11 +221,12 @@ class BundleWork:
         few, text = _at_most(self.rows, POLICY.max_product_rows_unrolled, "rows")
         if few:
             return "fused, products unrolled", f"products unrolled: {text} are"
-        ratio = POLICY.max_branch_time_ratio
-        why = f"innovations or branches: {text} are unrolled, branches below {ratio:g} of the time"
+        ratio, least = POLICY.max_branch_time_ratio, POLICY.min_rows_innovations
+        way, sign = ("innovations", ">=") if self.rows >= least else ("products", "<")
+        why = f"{way}: {self.rows} rows {sign} {least}; or branches, below {ratio:g} of the time"
         most = POLICY.max_operations_factored
         why = f"{why}; of parts, up to {_number(most)} operations by factors of 𝓜⁻¹"
-        return "fused, innovations or branches", why
+        return f"fused, {way} or branches", why
 
 
 @dataclass(frozen=True)

@@ -142,12 +142,12 @@ def to_fused(
 def _product_tracer(
     assembly: LoweredBundle, model: Model, part: BundlePart | None
 ) -> type[_ProductTracer]:
-    """How products are made: by innovations where they are too large to be multiplied out."""
+    """How products are made: by innovations where they are large."""
     wanted = assembly.outputs if part is None else part.names
     if assembly.innovations is None or assembly.products.keys().isdisjoint(wanted):
         return _ProductTracer
     size = sum(body.joint_kind.nv for body in model.bodies)
-    return _ProductTracer if size <= POLICY.max_product_rows_unrolled else _InnovationTracer
+    return _InnovationTracer if size >= POLICY.min_rows_innovations else _ProductTracer
 
 
 def _estimate_time(program: Unrolled) -> int:

@@ -152,9 +152,20 @@ def test_every_quantity_exports(compiler: str, tmp_path: Path) -> None:
     assert told.stdout.count(": ok") == len(names)
 
 
-@pytest.mark.parametrize("name", ["linearize", "linearize_split", "forward_dynamics_q"])
-def test_matrices_of_reordered_robots(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "innovations"),
+    [
+        ("linearize", False),
+        ("linearize", True),
+        ("linearize_split", False),
+        ("forward_dynamics_q", False),
+    ],
+)
+def test_matrices_of_reordered_robots(
+    name: str, innovations: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Products and loops over rows in another order of the joints; relative 1e-11."""
+    patch_policy(monkeypatch, min_rows_innovations=1 if innovations else 1000)
     robot = Robot(random_model(np.random.default_rng(5), 6, floating_base=True))
     turned = robot.reorder(robot.joint_names[::-1]).model
     assert not joint_map(turned).is_identity
@@ -163,6 +174,7 @@ def test_matrices_of_reordered_robots(name: str) -> None:
         want = {name: _level_2(turned, name, state)}
     else:
         assert getattr(program, "products" if name == "linearize" else "row_loops")
+        assert any(product.bands for product in program.products) == innovations
         want = _expected(turned, "linearize", state, "")
     got = run(program, state)
     for output, x in want.items():

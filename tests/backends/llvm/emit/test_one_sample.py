@@ -51,7 +51,8 @@ def machine_code(model: Model) -> MachineCode:
 @pytest.mark.parametrize("row_width", [1, 2, 8])
 def test_bits(real: str, way: str, row_width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes side by side and one alone agree to the last bit, with loops for products or not."""
-    patch_policy(monkeypatch, max_product_rows_unrolled=100 if way == "unrolled" else 0)
+    sizes = {"max_product_rows_unrolled": 100 if way == "unrolled" else 0}
+    patch_policy(monkeypatch, min_rows_innovations=1, **sizes)
     program, given = _case(way)
     assert bool(program.products) == (way != "unrolled")
     assert any(product.bands for product in program.products) == (way == "innovations")
@@ -92,7 +93,7 @@ def test_results_that_are_not_finite_are_noticed(
     bundle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In vectors, matrices that are copied and products; in inputs too."""
-    patch_policy(monkeypatch, max_product_rows_unrolled=0)
+    patch_policy(monkeypatch, max_product_rows_unrolled=0, min_rows_innovations=1)
     rng = np.random.default_rng(1)
     model = random_model(rng, 4, kinds=["revolute"])
     program = to_fused(replace(lowered_bundle(bundle), split=None), model, ABSENT)
@@ -115,7 +116,7 @@ def test_rows_of_products_say_the_same(
     width: int, bundle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Right factors row by row, by the interpreter; what is loaded beside a number was stored."""
-    patch_policy(monkeypatch, max_product_rows_unrolled=0)
+    patch_policy(monkeypatch, max_product_rows_unrolled=0, min_rows_innovations=1)
     rng = np.random.default_rng(2)
     model = random_model(rng, 4, floating_base=True)
     program = to_fused(replace(lowered_bundle(bundle), split=None), model, ABSENT)

@@ -15,9 +15,6 @@ from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
 from phistar.scalar.program import MatrixProduct, ProductBand
 from phistar.thresholds import POLICY
 
-_WIDE_BYTES = 64
-"""Of vectors that have twice as many registers."""
-
 
 @dataclass(frozen=True)
 class ColumnRun:
@@ -75,7 +72,7 @@ class Tile:
 
 def tiles_of(product: MatrixProduct, lanes: Lanes) -> dict[tuple[int, int], list[Tile]]:
     """The tiles of a product, by their numbers of rows and columns."""
-    share = 1 if lanes.bytes >= _WIDE_BYTES else 2
+    share = 1 if lanes.bytes >= POLICY.wide_vector_bytes else 2
     sums, most = POLICY.tile_sums // share, POLICY.max_tile_columns // share
     found: dict[tuple[int, int], list[Tile]] = {}
     runs = column_runs(product, most)

@@ -316,9 +316,10 @@ class Policy:
     wide_vector_bytes: int = 64
     """Bytes of vectors for which processors have 32 registers; for shorter ones they have 16."""
 
-    tile_sums: int = 24
-    """Sums of a tile of a product of bands, in 32 registers; half as many in 16. With 16, products
-    of the humanoid take a tenth longer, with 28 just as long (Zen 5, AVX-512)."""
+    wide_vector_registers: int = 32
+    """Registers of such vectors, which sums of a tile of a product of bands share with what they
+    are made of. With 16 sums in place of 24, products of the humanoid take a tenth longer, with 28
+    just as long (Zen 5, AVX-512)."""
 
     max_tile_columns: int = 8
     """Columns of a tile; half as many in 16 registers."""

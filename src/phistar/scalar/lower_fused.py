@@ -480,6 +480,7 @@ def banded_rows(supports: Sequence[frozenset[int]]) -> list[range]:
     bands = [x for a, b in pairwise(cuts) for x in _even_ranges(a, b)]
 
     def time(bands: Sequence[range]) -> int:
+        """Multiplications, of tiles with some three rows."""
         inner = [frozenset().union(*(supports[i] for i in band)) for band in bands]
         blocks = [frozenset().union(*(related[i] for i in band)) for band in bands]
         return sum(

@@ -73,13 +73,15 @@ class Tile:
 def tiles_of(product: MatrixProduct, lanes: Lanes) -> dict[tuple[int, int], list[Tile]]:
     """The tiles of a product, by their numbers of rows and columns."""
     share = 1 if lanes.bytes >= POLICY.wide_vector_bytes else 2
-    sums, most = POLICY.tile_sums // share, POLICY.max_tile_columns // share
+    registers, most = POLICY.wide_vector_registers // share, POLICY.max_tile_columns // share
     found: dict[tuple[int, int], list[Tile]] = {}
     runs = column_runs(product, most)
     for band in product.bands:
         for run in runs:
             if not _is_mirrored(product, band, run):
-                rows, tiles = _tiles(band, run, sums // len(run.columns))
+                # Sums, a column of numbers on the left, and one number on the right.
+                fit = (registers - 1) // (len(run.columns) + 1)
+                rows, tiles = _tiles(band, run, fit)
                 found.setdefault((rows, len(run.columns)), []).extend(tiles)
     return found
 

@@ -30,11 +30,11 @@ NOT_QUANTITIES = {
     ),
     *("plot", "save_html", "scene", "view"),
     *("with_payload", "with_frame", "with_parameters", "with_limits"),
-    "with_joint_physics",
+    *("with_joint_physics", "result_buffers"),
     *("lock", "attach", "without", "scaled"),
     *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
 }
-"""Methods that give another robot, a compiled thing, a text, a picture, or names to numbers."""
+"""Methods that give another robot, a compiled thing, a text, a picture, arrays, names to numbers."""
 
 
 def _small(robot: phistar.Robot) -> bool:

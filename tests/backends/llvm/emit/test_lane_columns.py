@@ -166,3 +166,15 @@ def test_single_samples_of_large_matrices(monkeypatch: pytest.MonkeyPatch) -> No
     batch = robot.mass_matrix_inverse(q)
     for one, expected in zip(q, batch, strict=True):
         np.testing.assert_array_equal(robot.mass_matrix_inverse(one), expected)
+
+
+def test_one_lane() -> None:
+    """Where the lanes are one there are none for columns: they come one after the other."""
+    (program, *_) = programs("chain", "mass_matrix")
+    given = state(program, MODELS["chain"], "double")
+    size = next(iter(program.signature.outputs.values()))
+    alone, other = np.empty((2, size))
+    assert entry(program, Lanes(1), True)(*given, alone)
+    assert entry(program, Lanes(1), False)(*given, other)
+    np.testing.assert_array_equal(alone, other)
+    assert np.isfinite(alone).all()

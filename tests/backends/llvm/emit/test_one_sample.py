@@ -149,6 +149,8 @@ def test_robots_use_it(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(code, MachineCode)
     for _ in range(2):
         robot.linearize(q, v, tau)
+    # With "auto" there is code for single samples once there was one.
+    robot.linearize(q[0], v[0], tau[0])
     final = code.tiers().wait_for_final()
     assert final.single_entry is not None
     assert final.single_entry is not final.native_entry

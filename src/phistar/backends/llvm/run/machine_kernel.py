@@ -81,8 +81,9 @@ def emit_module(program: ScalarProgram, lanes: Lanes, alone: bool = False) -> tu
 
         if alone:
             max_batch = 1
-        text = looped_module(program, lanes, jit.generic_tuning_cpu(), alone)
-        workspace_vectors = looped_workspace(program, alone)
+        columns_in_lanes = alone and lanes.width > 1
+        text = looped_module(program, lanes, jit.generic_tuning_cpu(), columns_in_lanes)
+        workspace_vectors = looped_workspace(program, columns_in_lanes)
     elif needs_outlining(program):
         from phistar.backends.llvm.emit.outlined import OutlinedModule
 

@@ -34,7 +34,7 @@ NOT_QUANTITIES = {
     *("lock", "attach", "without", "scaled"),
     *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
 }
-"""Methods that give another robot, a compiled thing, a text, a picture, arrays, names to numbers."""
+"""Methods that give another robot, a compiled thing, a text, a picture, arrays or names."""
 
 
 def _small(robot: phistar.Robot) -> bool:

@@ -233,6 +233,7 @@ def test_steps_agree_with_dense_matrices(name: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.users_code
 def test_steps_by_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Single calls, batches, wrenches; where a sample is open the others have their bits."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
     robot, (q, v, tau) = four_bar(), four_bar_state()
     for key in (step_rates_key("double"), ("loop_discretization",)):
         code = traced_executable(robot.model, key)

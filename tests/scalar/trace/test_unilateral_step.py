@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import phistar
 from phistar.backends.numpy_scalars import scalar_source
@@ -77,7 +78,7 @@ def _dense(
         M[i, i] += H * row.damping + H * H * row.stiffness
         force[i] -= row.damping * v[i] + row.stiffness * (q[row.q] - row.rest + H * v[i])
     inverse = np.linalg.inv(M)
-    free = v + H * inverse @ force
+    free = _in_axes_at_rest(v) + H * inverse @ force
     across = np.cross(np.eye(3)[1], UP)
     axes = np.array([UP, across, np.cross(UP, across)])
     L = [np.eye(robot.nv)[row.v] for row in rows.bounded]
@@ -108,8 +109,25 @@ def _dense(
             x[n] = max(0.0, x[n] - (g[n] + delta[n] @ x) / delta[n, n])
             x[t] -= (g[t] + delta[t] @ x) / np.linalg.eigvalsh(delta[t, t])[-1]
             x[t] *= min(1.0, FRICTION * x[n] / np.linalg.norm(x[t]))
-    v_next = free + inverse @ L.T @ x
-    return robot.integrate(q, H * v_next), v_next, x
+    return *_moved(robot, q, free + inverse @ L.T @ x), x
+
+
+def _in_axes_at_rest(v: np.ndarray) -> np.ndarray:
+    """v before the force of turning axes: a base at its centre of mass goes on straight."""
+    found = v.copy()
+    found[3:6] += H * np.cross(v[:3], v[3:6])
+    return found
+
+
+def _moved(robot: phistar.Robot, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q and v after a step, of v in the axes that the base has before."""
+    assert not robot.model.links[0].com.any()
+    q_next, v_next = robot.integrate(q, H * v), v.copy()
+    before, after = Rotation.from_quat(q[3:7]), Rotation.from_quat(q_next[3:7])
+    speed = before.apply(v[3:6])
+    q_next[:3] = q[:3] + H * speed
+    v_next[3:6] = after.inv().apply(speed)
+    return q_next, v_next
 
 
 def _states(robot: phistar.Robot, count: int) -> dict[str, np.ndarray]:

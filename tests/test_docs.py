@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.algebra.phases import IDENTITIES
 from phistar.cli import main
 from tests.helpers import ROOT, chosen_backends, docs_module
 
@@ -310,3 +311,10 @@ def test_lost_stars_are_found() -> None:
     """Between letters, not in code, not where they are escaped or mean emphasis of words."""
     assert _stars_lost("W = K*ψ*E and m*θ̇ = ℓ*ν") == ["ψ", "θ̇ = ℓ"]
     assert _stars_lost("K\\*ψ\\*E, `K*ψ*E`, *see through*, (Eφ*, P Eφ*)") == []
+
+
+def test_every_rule_stands_on_the_page_of_identities() -> None:
+    """Pages link to rules by name; a group that the page leaves out would be a dead link."""
+    page = "\n".join(docs_module("registry").identities_page())
+    for row in IDENTITIES:
+        assert f'id="rule-{row.name}"' in page, row.name

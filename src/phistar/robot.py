@@ -290,41 +290,49 @@ class Robot(
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
-        if passive is not False and (parts := force_parts(self.model, passive)):
-            total = self.inverse_dynamics(
-                q, v, vdot, forces=forces, reference=reference, method=method, out=out,
-                on_error=on_error,
-            )  # fmt: skip
-            arrays = check_shapes(self.model, q=q, v=v)
-            total -= passive_force_unchecked(self.model, arrays["q"], arrays["v"], parts)
-            return total
-        if method != "sequential":
-            entry = None
-        elif forces is None and reference == "world_aligned":
-            entry = self._entries.get("inverse_dynamics")
-            if (
-                entry is not None
-                and on_error is RAISE
-                and (result := entry(q, v, vdot, out)) is not None
-            ):
+        if passive is False and method == "sequential" and on_error is RAISE:
+            if forces is None:
+                usual = reference == "world_aligned"
+                entry = self._entries.get("inverse_dynamics") if usual else None
+                result = None if entry is None else entry(q, v, vdot, out)
+            else:
+                entry = self._entries.get(_INVERSE_DYNAMICS_ON_FRAMES)
+                result = entry and entry(q, v, vdot, forces, reference, out=out)
+            if result is not None:
                 return result
-        elif forces is not None:
-            entry = self._entries.get(_INVERSE_DYNAMICS_ON_FRAMES)
-            if entry is not None and on_error is RAISE:
-                result = entry(q, v, vdot, forces, reference, out=out)
-                if result is None:
-                    given = (q, v, vdot, forces, reference)
-                    result = try_other_frames(self._entries, "inverse_dynamics", given, out=out)
-                if result is not None:
-                    return result
+        options: dict[str, Any] = {
+            "forces": forces, "reference": reference, "out": out, "on_error": on_error,
+        }  # fmt: skip
+        return self._inverse_dynamics_otherwise(q, v, vdot, method, passive, options)
+
+    def _inverse_dynamics_otherwise(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        method: str,
+        passive: Passive,
+        options: dict[str, Any],
+    ) -> Array:
+        """``inverse_dynamics`` without the entry that was used last."""
+        if passive is not False:
+            parts = force_parts(self.model, passive)
+            total = self.inverse_dynamics(q, v, vdot, method=method, **options)
+            if parts:
+                arrays = check_shapes(self.model, q=q, v=v)
+                total -= passive_force_unchecked(self.model, arrays["q"], arrays["v"], parts)
+            return total
+        forces, reference, out = options["forces"], options["reference"], options["out"]
+        on_error = options["on_error"]
+        if method == "sequential" and on_error is RAISE and forces is not None:
+            given = (q, v, vdot, forces, reference)
+            result = try_other_frames(self._entries, "inverse_dynamics", given, out=out)
+            if result is not None:
+                return cast(Array, result)
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.inverse_dynamics, reference=reference, method=method, out=out),
-                {"q": q, "v": v, "vdot": vdot},
-                forces,
-            )
+            call = partial(self.inverse_dynamics, reference=reference, method=method, out=out)
+            given_arrays = {"q": q, "v": v, "vdot": vdot}
+            return nan_where_bad(self.model, on_error, call, given_arrays, forces)
         wrenches = check_wrenches(self.model, q, forces, reference)
         return dynamics.inverse_dynamics(self.model, q, v, vdot, wrenches, out, method)
 
